@@ -1,0 +1,45 @@
+"""What the evaluation kit calls. In: the kit's plain dicts. Out: the store's own answers, by the code that runs in production."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_portal.enums import FactState, Origin
+from memory_portal.store import fence, recall
+from memory_portal.store.types import Fact
+
+NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+def as_fact(number: int, given: dict[str, Any]) -> Fact:
+    when = datetime.fromisoformat(given.get("updated_at", "2025-01-15T12:00:00+00:00"))
+    return Fact(
+        id=number,
+        key=given["key"],
+        value=given["value"],
+        category=given["category"],
+        origin=Origin.EXTRACTION,
+        state=FactState.ACTIVE,
+        version=1,
+        created_at=when,
+        updated_at=when,
+        said_at=when,
+        source_session_id=given.get("source_session_id", ""),
+        topics=tuple(given.get("topics", ())),
+    )
+
+
+def rank(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
+    """Layer 3, the look-up by topic."""
+    return [fact.id for fact in recall.lookup(map(as_fact, range(len(facts)), facts), query, k=k)]
+
+
+def prefetch(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
+    """Layer 2, which may stay silent."""
+    return [fact.id for fact in recall.relevant(map(as_fact, range(len(facts)), facts), query, k=min(k, 5), now=NOW)]
+
+
+def render(facts: list[dict[str, Any]]) -> str:
+    """The block for a prompt."""
+    return fence.block([as_fact(number, fact) for number, fact in enumerate(facts)], now=NOW)
