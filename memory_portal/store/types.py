@@ -131,11 +131,17 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Buried:
-    """A tombstone as the pure rules see it: nothing said before `watermark` recreates `key`; `value_mac` is held under any key."""
+    """A tombstone as the pure rules see it.
+
+    Nothing said before `watermark` recreates `key`; the same value (`value_mac`) or the same proof (`quote_mac`) is held
+    under any key, and nothing else from that conversation (`session`) is learned silently: it may be a paraphrase.
+    """
 
     key: str
     value_mac: str
     watermark: datetime
+    quote_mac: str = ""
+    session: str = ""
     dismissed: bool = False
 
 
@@ -152,8 +158,8 @@ class Held:
     consents: frozenset[str] = frozenset()
     region: str = ""
     new_today: int = 0
-    proposed: frozenset[tuple[str, str]] = frozenset()
-    """(key, value_mac) of the proposals that already wait."""
+    cleared_at: datetime | None = None
+    """When the customer last forgot everything: nothing said before is learned again."""
 
 
 @dataclass(frozen=True, slots=True)

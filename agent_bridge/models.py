@@ -1,0 +1,100 @@
+"""The bridge's own rows: who may call, what was handed over, what was already answered. Imports memory_portal.models by name only."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class AgentKey(models.Model):
+    """One agent's key: its look-up prefix and a keyed digest of the rest. The key itself is shown once and kept nowhere."""
+
+    name = models.CharField(max_length=64, help_text=_("The agent's name as customers read it."))
+    profile = models.CharField(max_length=32, help_text=_("Whose customers it may reach: a profile of the policy."))
+    prefix = models.CharField(max_length=16, unique=True)
+    digest = models.CharField(max_length=64)
+    pepper_version = models.PositiveSmallIntegerField(default=1)
+    scopes = ArrayField(models.CharField(max_length=24), default=list)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("agent key")
+        verbose_name_plural = _("agent keys")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    def live(self, now: datetime) -> bool:
+        return self.revoked_at is None and now < self.expires_at
+
+
+class JobState(models.TextChoices):
+    QUEUED = "queued", _("Waiting")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    PARKED = "parked", _("Given up")
+    DISCARDED = "discarded", _("Discarded unread")
+
+
+class ExtractionJob(models.Model):
+    """A finished conversation waiting to be read. The row is the truth; the broker only rings the bell."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    customer = models.ForeignKey("memory_portal.Customer", on_delete=models.CASCADE, related_name="jobs")
+    key = models.ForeignKey(AgentKey, null=True, on_delete=models.SET_NULL, related_name="jobs")
+    agent = models.CharField(max_length=64)
+    profile = models.CharField(max_length=32)
+    source_session_id = models.CharField(max_length=12, blank=True)
+    turns = models.JSONField(default=list)
+    generation = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    run_after = models.DateTimeField()
+    lease_until = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=32, blank=True, help_text=_("A code: why it ended or is tried again."))
+    counts = models.JSONField(default=dict, help_text=_("How many candidates were learned, proposed or refused, by reason."))
+    extractor = models.CharField(max_length=64, blank=True)
+    prompt_version = models.CharField(max_length=12, blank=True)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        verbose_name = _("conversation")
+        verbose_name_plural = _("conversations")
+        indexes = [
+            models.Index(
+                fields=["run_after"], name="job_due", condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class IdempotencyKey(models.Model):
+    """What one request with an Idempotency-Key came to: its status and the thing it made, never a body."""
+
+    agent_key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=128)
+    request_mac = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    resource = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("idempotency key")
+        verbose_name_plural = _("idempotency keys")
+        constraints = [models.UniqueConstraint("agent_key", "key", name="one_answer_per_idempotency_key")]
+
+    def __str__(self) -> str:
+        return f"idempotency key {self.pk}"

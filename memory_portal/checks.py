@@ -1,0 +1,20 @@
+"""System checks of this project's own: a wrong policy file stops every command with the name of the wrong setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, register
+
+from memory_portal.store.orm import policy
+from memory_portal.store.policy import PolicyError
+
+
+@register()
+def policy_file(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    try:
+        policy()
+    except PolicyError as error:
+        return [Error(f"The memory policy cannot be used: {error}", hint="MEMORY_POLICY names the file.", id="memory_portal.E001")]
+    return []

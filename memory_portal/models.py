@@ -1,0 +1,259 @@
+"""The truth, table by table. Values live in MemoryFact, FactRevision and Proposal and nowhere else.
+
+Rows of FactEvent and FactRead hold ids, keys, codes and times; they have no foreign key to a fact, which may be gone.
+Writing to MemoryFact happens in store/orm.py only.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from memory_portal.enums import (
+    ActorKind,
+    ChangeAction,
+    EventKind,
+    FactState,
+    FreezeReason,
+    Origin,
+    Reason,
+    TombstoneReason,
+)
+
+
+def new_salt() -> bytes:
+    return secrets.token_bytes(16)
+
+
+def words(size: int) -> ArrayField:  # type: ignore[type-arg]  # the stubs want two parameters, the class takes none
+    """A short list of short strings, empty by default."""
+    return ArrayField(models.CharField(max_length=size), default=list, blank=True)
+
+
+class Customer(models.Model):
+    """One person of one profile, known by the host's opaque id. Its row lock orders every write to its facts."""
+
+    profile = models.CharField(max_length=32)
+    subject_id = models.CharField(max_length=128)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="customer"
+    )
+    display_name = models.CharField(max_length=80, blank=True)
+    email = models.EmailField(blank=True)
+    region = models.CharField(max_length=2, blank=True, help_text=_("Country, for reading local phone numbers."))
+
+    purge_generation = models.PositiveIntegerField(default=0)
+    cleared_at = models.DateTimeField(null=True, blank=True)
+    version = models.PositiveBigIntegerField(default=0)
+    salt = models.BinaryField(max_length=16, default=new_salt, editable=False)
+
+    learning_paused_at = models.DateTimeField(null=True, blank=True)
+    using_paused_at = models.DateTimeField(null=True, blank=True)
+    no_learn_categories = words(32)
+    no_use_categories = words(32)
+    no_learn_agents = words(64)
+    no_use_agents = words(64)
+    never_words = words(64)
+
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("customer")
+        verbose_name_plural = _("customers")
+        constraints = [models.UniqueConstraint("profile", "subject_id", name="one_customer_per_subject")]
+        indexes = [models.Index(F("email"), name="customer_email", condition=~Q(email=""))]
+
+    def __str__(self) -> str:
+        return f"customer {self.pk}"
+
+
+class FactQuerySet(models.QuerySet["MemoryFact"]):
+    def of(self, customer: Customer | int) -> FactQuerySet:
+        return self.filter(customer=customer)
+
+    def live(self, now: datetime) -> FactQuerySet:
+        """Not yet expired at `now`; a frozen fact is live, though served to nobody."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+    def expired(self, now: datetime) -> FactQuerySet:
+        return self.filter(expires_at__lte=now)
+
+
+class Statement(models.Model):
+    """What a fact and a proposal share: what was said, by whom, where."""
+
+    key = models.CharField(max_length=64)
+    value = models.CharField(max_length=200)
+    category = models.CharField(max_length=32)
+    topics = words(40)
+    source_quote = models.CharField(max_length=1000, blank=True)
+    source_session_id = models.CharField(max_length=12, blank=True)
+    agent = models.CharField(max_length=64, blank=True)
+    extractor = models.CharField(max_length=64, blank=True)
+    said_at = models.DateTimeField()
+    origin = models.CharField(max_length=12, choices=Origin.choices)
+
+    class Meta:
+        abstract = True
+
+
+class MemoryFact(Statement):
+    customer = models.ForeignKey(Customer, on_delete=models.CASCADE, related_name="facts", db_index=False)
+    state = models.CharField(max_length=8, choices=FactState.choices, default=FactState.ACTIVE)
+    freeze_reason = models.CharField(max_length=8, choices=FreezeReason.choices, blank=True)
+    frozen_at = models.DateTimeField(null=True, blank=True)
+    locked = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    review_at = models.DateTimeField(null=True, blank=True)
+    version = models.PositiveIntegerField(default=1)
+
+    objects = FactQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("fact")
+        verbose_name_plural = _("facts")
+        # The unique index serves every read by customer; an index on a time would make each update rewrite it.
+        constraints = [models.UniqueConstraint("customer", "key", name="one_fact_per_key")]
+
+    def __str__(self) -> str:
+        return f"fact {self.pk}"
+
+
+class FactRevision(models.Model):
+    """A former value. Dies with its fact."""
+
+    fact = models.ForeignKey(MemoryFact, on_delete=models.CASCADE, related_name="revisions")
+    version = models.PositiveIntegerField()
+    value = models.CharField(max_length=200)
+    category = models.CharField(max_length=32)
+    source_quote = models.CharField(max_length=1000, blank=True)
+    origin = models.CharField(max_length=12, choices=Origin.choices)
+    said_at = models.DateTimeField()
+    replaced_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("former version")
+        verbose_name_plural = _("former versions")
+
+    def __str__(self) -> str:
+        return f"version {self.version} of fact {self.fact_id}"
+
+
+class FactEvent(models.Model):
+    """Something happened. Append-only; ids, keys, codes, times and the actor, never a value."""
+
+    customer = models.ForeignKey(
+        Customer, on_delete=models.DO_NOTHING, db_constraint=False, related_name="events", db_index=False
+    )
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20, choices=EventKind.choices)
+    fact_id = models.BigIntegerField(null=True)
+    key = models.CharField(max_length=64, blank=True)
+    code = models.CharField(max_length=32, blank=True, help_text=_("A reason or purpose code."))
+    actor_kind = models.CharField(max_length=8, choices=ActorKind.choices)
+    actor_id = models.CharField(max_length=64, blank=True)
+    agent = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("event")
+        verbose_name_plural = _("events")
+        indexes = [models.Index(fields=["customer", "-at", "-id"], name="event_by_customer")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}".strip()
+
+
+class Tombstone(models.Model):
+    """Forgotten stays forgotten: the key, a keyed digest of what it said, and when. Nothing here says what it was."""
+
+    customer = models.ForeignKey(Customer, on_delete=models.CASCADE, related_name="tombstones", db_index=False)
+    key = models.CharField(max_length=64)
+    value_mac = models.CharField(max_length=32)
+    quote_mac = models.CharField(max_length=32, blank=True)
+    source_session_id = models.CharField(max_length=12, blank=True)
+    watermark = models.DateTimeField()
+    reason = models.CharField(max_length=12, choices=TombstoneReason.choices)
+
+    class Meta:
+        verbose_name = _("won’t be learned again")
+        verbose_name_plural = _("won’t be learned again")
+        constraints = [models.UniqueConstraint("customer", "key", "value_mac", name="one_tombstone_per_value")]
+
+    def __str__(self) -> str:
+        return f"tombstone {self.key}"
+
+
+class Proposal(Statement):
+    """A question for the customer. No agent sees it until it is kept."""
+
+    customer = models.ForeignKey(Customer, on_delete=models.CASCADE, related_name="proposals")
+    action = models.CharField(max_length=8, choices=ChangeAction.choices, default=ChangeAction.REMEMBER)
+    reason = models.CharField(max_length=32, choices=Reason.choices)
+    fact = models.ForeignKey(MemoryFact, null=True, blank=True, on_delete=models.CASCADE, related_name="proposals")
+    value_mac = models.CharField(max_length=32)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("suggestion")
+        verbose_name_plural = _("suggestions")
+        constraints = [
+            models.UniqueConstraint("customer", "action", "key", "value_mac", name="one_proposal_per_statement")
+        ]
+
+    def __str__(self) -> str:
+        return f"suggestion {self.pk}"
+
+
+class Consent(models.Model):
+    """A receipt: which wording the customer agreed to, when, where; and when they took it back."""
+
+    customer = models.ForeignKey(Customer, on_delete=models.CASCADE, related_name="consents")
+    purpose = models.CharField(max_length=32)
+    text_version = models.CharField(max_length=16)
+    channel = models.CharField(max_length=16)
+    language = models.CharField(max_length=10, blank=True)
+    given_at = models.DateTimeField()
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("consent")
+        verbose_name_plural = _("consents")
+        constraints = [
+            models.UniqueConstraint(
+                "customer", "purpose", condition=Q(withdrawn_at=None), name="one_consent_in_force_per_purpose"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"consent {self.purpose} of customer {self.customer_id}"
+
+
+class FactRead(models.Model):
+    """One read by one agent: when, which layer, which facts were handed over."""
+
+    customer = models.ForeignKey(
+        Customer, on_delete=models.DO_NOTHING, db_constraint=False, related_name="reads", db_index=False
+    )
+    at = models.DateTimeField()
+    agent = models.CharField(max_length=64)
+    key_id = models.BigIntegerField(null=True)
+    layer = models.PositiveSmallIntegerField()
+    source_session_id = models.CharField(max_length=12, blank=True)
+    fact_ids = ArrayField(models.BigIntegerField())
+
+    class Meta:
+        verbose_name = _("read")
+        verbose_name_plural = _("reads")
+        indexes = [models.Index(fields=["customer", "-at", "-id"], name="read_by_customer")]
+
+    def __str__(self) -> str:
+        return f"read {self.pk}"

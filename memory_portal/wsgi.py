@@ -1,0 +1,8 @@
+"""The web server's entry: `granian --interface wsgi memory_portal.wsgi:application`."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
+application = get_wsgi_application()
