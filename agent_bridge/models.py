@@ -62,7 +62,9 @@ class ExtractionJob(models.Model):
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=32, blank=True, help_text=_("A code: why it ended or is tried again."))
-    counts = models.JSONField(default=dict, help_text=_("How many candidates were learned, proposed or refused, by reason."))
+    counts = models.JSONField(
+        default=dict, help_text=_("How many candidates were learned, proposed or refused, by reason.")
+    )
     extractor = models.CharField(max_length=64, blank=True)
     prompt_version = models.CharField(max_length=12, blank=True)
     input_tokens = models.PositiveIntegerField(default=0)
@@ -94,7 +96,7 @@ class IdempotencyKey(models.Model):
     class Meta:
         verbose_name = _("idempotency key")
         verbose_name_plural = _("idempotency keys")
-        constraints = [models.UniqueConstraint("agent_key", "key", name="one_answer_per_idempotency_key")]
+        constraints = [models.UniqueConstraint(fields=["agent_key", "key"], name="one_answer_per_idempotency_key")]
 
     def __str__(self) -> str:
         return f"idempotency key {self.pk}"

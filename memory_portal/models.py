@@ -12,7 +12,7 @@ from datetime import datetime
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from memory_portal.enums import (
@@ -66,8 +66,8 @@ class Customer(models.Model):
     class Meta:
         verbose_name = _("customer")
         verbose_name_plural = _("customers")
-        constraints = [models.UniqueConstraint("profile", "subject_id", name="one_customer_per_subject")]
-        indexes = [models.Index(F("email"), name="customer_email", condition=~Q(email=""))]
+        constraints = [models.UniqueConstraint(fields=["profile", "subject_id"], name="one_customer_per_subject")]
+        indexes = [models.Index(fields=["email"], name="customer_email", condition=~Q(email=""))]
 
     def __str__(self) -> str:
         return f"customer {self.pk}"
@@ -121,7 +121,7 @@ class MemoryFact(Statement):
         verbose_name = _("fact")
         verbose_name_plural = _("facts")
         # The unique index serves every read by customer; an index on a time would make each update rewrite it.
-        constraints = [models.UniqueConstraint("customer", "key", name="one_fact_per_key")]
+        constraints = [models.UniqueConstraint(fields=["customer", "key"], name="one_fact_per_key")]
 
     def __str__(self) -> str:
         return f"fact {self.pk}"
@@ -185,7 +185,7 @@ class Tombstone(models.Model):
     class Meta:
         verbose_name = _("won’t be learned again")
         verbose_name_plural = _("won’t be learned again")
-        constraints = [models.UniqueConstraint("customer", "key", "value_mac", name="one_tombstone_per_value")]
+        constraints = [models.UniqueConstraint(fields=["customer", "key", "value_mac"], name="one_tombstone_per_value")]
 
     def __str__(self) -> str:
         return f"tombstone {self.key}"
@@ -206,7 +206,9 @@ class Proposal(Statement):
         verbose_name = _("suggestion")
         verbose_name_plural = _("suggestions")
         constraints = [
-            models.UniqueConstraint("customer", "action", "key", "value_mac", name="one_proposal_per_statement")
+            models.UniqueConstraint(
+                fields=["customer", "action", "key", "value_mac"], name="one_proposal_per_statement"
+            )
         ]
 
     def __str__(self) -> str:
@@ -229,7 +231,7 @@ class Consent(models.Model):
         verbose_name_plural = _("consents")
         constraints = [
             models.UniqueConstraint(
-                "customer", "purpose", condition=Q(withdrawn_at=None), name="one_consent_in_force_per_purpose"
+                fields=["customer", "purpose"], condition=Q(withdrawn_at=None), name="one_consent_in_force_per_purpose"
             )
         ]
 
