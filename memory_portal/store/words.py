@@ -1,39 +1,159 @@
-"""Words of a short text, folded for comparing and for searching. In: a text as it was said. Out: tuples of words.
+"""Words of a short text, folded for searching and for comparing. In: a text as it was said. Out: tuples of words, never stored.
 
-Nothing here changes what is stored: a folded text is only ever compared. Imports the standard library and snowballstemmer.
+Searching may fold much (`tokens`), comparing only what cannot change a meaning (`read`). Imports sanitise and snowballstemmer.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import snowballstemmer  # type: ignore[import-untyped]  # it ships no types
 
+from memory_portal.store.sanitise import fold
+
 CACHED_TEXTS = 20_000
 CACHED_WORDS = 50_000
 
-STOP_EN = frozenset(
-    """a an the and or but if of at by for with about to from in on off over under is are was were be been being am do does did
-    doing have has had having i me my mine we us our you your he him his she her it its they them their what which who whom
-    this that these those when where why how s t d m ll re ve can will just not no so than too very as any some all there here
-    would could should may might also really please don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven
-    hadn""".split()
-)
-STOP_DE = frozenset(
-    """der die das den dem des ein eine einen einem einer eines und oder aber ich mich mir mein meine meinen meiner du dein er sie
-    es wir uns unser ihr ihre sein seine ist sind bin war waren hat habe haben im in am an auf zu zum zur von vom mit bei für nicht
-    kein keine keinen auch sehr nur noch als wie was wer wo wann dass""".split()
-)
-STOP_ES = frozenset(
-    """el la los las un una unos unas y o u pero yo me mi mis tu tus él ella le les lo se su sus nos es son soy era está están estoy
-    ha he han en de del al a con por para que no ni si como muy más también qué quién dónde cuándo cuál""".split()
-)
 
-SIGNS = "%‰#@&"
-"""Punctuation that carries meaning in a short value; mathematical and currency signs and emoji do so by their class."""
+def _table(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _spellings(rows: str) -> dict[str, str]:
+    """`kept other other, kept other`: what every other spelling is read as."""
+    return {other: row.split()[0] for row in rows.split(",") for other in row.split()[1:]}
+
+
+# Words that say nothing to a search.
+STOP = {
+    "english": _table(
+        """a an the and or but if of at by for with about to from in on off over under is are was were be been being am do does
+        did doing have has had having i me my mine we us our you your he him his she her it its they them their what which who
+        whom this that these those when where why how s t d m ll re ve can will just not no so than too very as any some all
+        there here would could should may might also really please don doesn didn isn aren wasn weren won wouldn couldn
+        shouldn hasn haven hadn"""
+    ),
+    "german": _table(
+        """der die das den dem des ein eine einen einem einer eines und oder aber ich mich mir mein meine meinen meiner du dein
+        er sie es wir uns unser ihr ihre sein seine ist sind bin war waren hat habe haben im in am an auf zu zum zur von vom
+        mit bei für nicht kein keine keinen auch sehr nur noch als wie was wer wo wann dass"""
+    ),
+    "spanish": _table(
+        """el la los las un una unos unas y o u pero yo me mi mis tu tus él ella le les lo se su sus nos es son soy era está
+        están estoy ha he han en de del al a con por para que no ni si como muy más también qué quién dónde cuándo cuál"""
+    ),
+}
+# Words that give a language away although a search should keep them.
+HINTS = {
+    "english": _table("likes prefers wears allergic wants avoids"),
+    "german": _table(
+        "mag trägt trage bevorzugt bevorzuge allergisch gegen isst esse kauft kaufe mehr größe keinen ohne"
+    ),
+    "spanish": _table(
+        "gusta gustan prefiere prefiero alérgica alérgico lleva llevo usa uso come como evita evito talla ya sin"
+    ),
+}
+
+# Words without which a short statement about a customer means the same: articles, the customer as subject, the copula.
+UNSAID = {
+    "english": _table(
+        """a an the i me my mine myself they their theirs customer user am is are be been being 's 'm 're there to of that
+        which who really also actually still please currently now quite indeed"""
+    ),
+    "german": _table(
+        """der die das den dem des ein eine einen einem einer eines ich mir mich mein meine meinen meiner meinem bin ist sind
+        kunde kundin wirklich auch bitte derzeit zurzeit jetzt"""
+    ),
+    "spanish": _table(
+        """el la los las un una unos unas yo me mí mi mis le su sus soy es son estoy está están cliente clienta realmente
+        también actualmente ahora de del"""
+    ),
+}
+NOT = "¬"
+ONCE = "+"
+"""Marks the past: who lived in a town may live elsewhere by now."""
+
+NEGATIONS = {
+    "english": _table("not no n't cannot nor neither non"),
+    "german": _table("nicht kein keine keinen keinem keiner keines"),
+    "spanish": _table("no ni"),
+}
+_PHRASES_EN = re.compile(
+    r"\b(?P<longer>no longer|not (?P<verb>[a-z ]{1,40}?)\s?any ?more)\b|\b(?P<aux>(?:do|does)(?: not|n't))\b"
+    r"|\b(?P<past>did(?: not|n't))\b|\b(?P<can>can(?:not|'t| not))\b|\b(?P<will>won't)\b|(?P<rest>n't)\b|\b(?P<former>used to)\b"
+)
+# Two spellings, or two names, of one thing. A pair is here only where nobody would hear a difference in what is wanted.
+SPELLINGS = {
+    "english": _spellings(
+        """color colour, gray grey, favorite favourite, flavor flavour, organize organise, center centre, meter metre,
+        liter litre, jewelry jewellery, pajama pyjama, fiber fibre, mom mum mother, dad father, child kid, woman lady,
+        tv television telly, sofa couch, fridge refrigerator, bike bicycle, phone telephone, photo photograph, movie film,
+        eggplant aubergine, zucchini courgette, cilantro coriander, diaper nappy, stroller pram pushchair, and &,
+        vacation holiday, speak talk, buy purchase, slice chop, big large, maximum max, minimum min, yogurt yoghurt,
+        2 two, 3 three, 4 four, 5 five, 6 six, 7 seven, 8 eight, 9 nine, 10 ten, 11 eleven, 12 twelve,
+        kg kilo kilogram kilogramme, g gram gramme, cm centimeter centimetre, $ dollar usd, € euro eur, % percent"""
+    ),
+    "german": _spellings("und &, kg kilo kilogramm, € euro eur, $ dollar, 2 zwei, 3 drei, 4 vier, 5 fünf, 6 sechs"),
+    "spanish": _spellings("y e &, kg kilo, € euro eur, $ dólar, 2 dos, 3 tres, 4 cuatro, 5 cinco, 6 seis"),
+}
+IRREGULAR = _spellings(
+    """have has, do does, go goes, child children kids, man men, woman women, foot feet, tooth teeth, mouse mice, knife knives,
+    wife wives, life lives, wolf wolves, loaf loaves, leaf leaves, half halves, scarf scarves, shelf shelves, person people,
+    lie lying, die dying, tie tying,
+    have+ had, buy+ bought, eat+ ate eaten, wear+ wore worn, drink+ drank drunk, go+ went gone, get+ got gotten, give+ gave given,
+    take+ took taken, make+ made, say+ said, tell+ told, grow+ grew grown, know+ knew known, think+ thought, find+ found,
+    sell+ sold, keep+ kept, leave+ left, run+ ran, see+ saw seen, drive+ drove driven, ride+ rode ridden, hold+ held,
+    throw+ threw thrown, write+ wrote written, sing+ sang sung, feed+ fed, break+ broke broken, choose+ chose chosen"""
+)
+# Nouns in -ing and -ed, which are not the verb: bedding is no bed.
+WHOLE = _table(
+    """bedding clothing wedding evening morning building meeting ceiling lining padding heating lighting seating packaging shipping
+    pricing fitting filling topping dressing icing seasoning stuffing earring pudding nothing something anything everything
+    during spring string hundred kindred"""
+)
+# What a number is counted in: where it changes, the old figure no longer holds.
+MEASURES = _table(
+    """eu us uk size cm mm m inch in kg g lb pound oz l ml $ € £ ¥ % chf gbp under over below above least most maximum minimum
+    limit budget up than height weight waist width length größe groesse talla maximal höchstens mindestens unter über bajo menos
+    hasta 码 号 元 块 岁 公斤 厘米 以 超 过 高 重 尺 寸"""
+)
+SIZES = _table("xxs xs s m l xl xxl xxxl 2xl 3xl")
+
+# Han characters that differ between traditional and simplified writing only in shape: one of each, in turn.
+_SHAPES = "".join(
+    """
+    愛爱礙碍辦办幫帮寶宝報报備备貝贝筆笔畢毕邊边變变標标錶表賓宾餅饼補补參参慘惨倉仓測测層层產产嘗尝長长
+    場场廠厂車车徹彻塵尘襯衬稱称誠诚遲迟齒齿衝冲蟲虫醜丑處处觸触傳传創创純纯詞词從从錯错達达帶带單单膽胆
+    當当黨党導导燈灯敵敌遞递點点電电調调訂订東东動动凍冻鬥斗獨独讀读對对隊队頓顿奪夺額额兒儿發发髮发煩烦
+    範范販贩飯饭訪访飛飞費费紛纷豐丰風风鳳凤膚肤婦妇復复該该蓋盖趕赶剛刚鋼钢個个給给貢贡構构購购夠够顧顾
+    關关觀观館馆慣惯廣广規规貴贵國国過过還还漢汉號号後后護护畫画話话懷怀壞坏歡欢環环換换貨货獲获機机積积
+    極极際际濟济繼继記记計计紀纪價价駕驾艱艰間间簡简見见鑑鉴漸渐講讲將将獎奖醬酱腳脚膠胶較较節节結结緊紧
+    進进經经驚惊淨净靜静舊旧舉举劇剧據据捲卷覺觉絕绝軍军開开顆颗課课褲裤塊块寬宽況况擴扩來来藍蓝覽览爛烂
+    樂乐類类離离裡里裏里禮礼麗丽歷历曆历連连聯联臉脸練练煉炼糧粮涼凉兩两輛辆療疗獵猎鄰邻臨临靈灵領领劉刘
+    龍龙樓楼錄录陸陆綠绿亂乱輪轮論论羅罗邏逻媽妈馬马嗎吗買买賣卖麥麦滿满貓猫貿贸門门們们夢梦麵面滅灭廟庙
+    鳴鸣難难腦脑鬧闹內内鳥鸟農农濃浓諾诺歐欧盤盘賠赔噴喷貧贫頻频評评蘋苹憑凭齊齐騎骑啟启氣气棄弃簽签錢钱
+    淺浅強强牆墙搶抢橋桥親亲輕轻傾倾請请窮穷區区驅驱權权勸劝確确讓让熱热認认軟软銳锐潤润賽赛傷伤燒烧紹绍
+    設设紳绅聲声勝胜繩绳師师詩诗時时識识實实視视試试適适釋释壽寿獸兽書书輸输樹树屬属術术數数雙双誰谁稅税
+    順顺說说絲丝飼饲鬆松蘇苏訴诉雖虽歲岁孫孙損损鎖锁臺台檯台態态談谈湯汤討讨題题體体條条鐵铁聽听廳厅頭头
+    圖图團团襪袜彎弯灣湾萬万網网為为衛卫溫温聞闻問问臥卧無无務务誤误習习戲戏細细係系蝦虾嚇吓鮮鲜閒闲顯显
+    現现縣县線线鄉乡詳详響响項项蕭萧曉晓寫写謝谢興兴鬚须許许續续選选學学訓训壓压鴨鸭亞亚煙烟鹽盐嚴严顏颜
+    驗验陽阳養养樣样搖摇藥药爺爷業业頁页醫医億亿憶忆藝艺議议譯译異异陰阴銀银飲饮應应營营擁拥湧涌優优郵邮
+    猶犹遊游魚鱼與与語语預预員员園园圓圆遠远願愿約约躍跃雲云運运雜杂載载讚赞擇择則则責责賊贼贈赠張张漲涨
+    帳帐賬账這这針针診诊鎮镇陣阵證证織织職职執执紙纸製制質质鐘钟鍾钟種种眾众週周豬猪諸诸燭烛專专轉转裝装
+    壯壮狀状準准資资總总縱纵組组鑽钻麼么沒没鹹咸薑姜鵝鹅雞鸡蔥葱檸柠蘿萝蔔卜筍笋鱈鳕鮭鲑鮪鲔蠔蚝殼壳會会
+    乾干鹼碱滷卤燙烫頸颈腸肠腎肾癢痒濕湿潔洁殺杀餃饺餡馅鍋锅銅铜碼码櫃柜櫻樱慶庆壺壶諒谅賴赖擔担滾滚獅狮
+    鬍胡澀涩濾滤灑洒礦矿穩稳窩窝競竞緣缘縮缩罷罢羨羡義义膩腻莊庄華华葉叶蓮莲薦荐衆众複复訊讯誇夸諮咨蹤踪
+    遷迁鄭郑鄧邓釘钉鉛铅銷销鋒锋鋪铺鍵键鏡镜閉闭陳陈隨随險险隱隐霧雾韓韩韻韵頂顶飽饱飾饰餓饿騙骗髒脏鬱郁
+    齡龄屆届傑杰僅仅兇凶劍剑勵励協协嘆叹墊垫壇坛奧奥孃娘寢寝審审嶼屿島岛彈弹徵征恆恒憐怜懶懒戰战攜携摺折
+    撥拨擠挤敗败斷断晉晋曬晒橢椭殘残毀毁氈毡沖冲決决潛潜災灾爐炉牽牵狹狭瑪玛瓊琼畝亩癒愈癮瘾盜盗監监礎础
+    祕秘禍祸禦御稈秆穫获築筑籃篮籤签紐纽紗纱級级紋纹納纳終终絨绒維维緒绪緩缓縫缝繡绣繪绘
+    """.split()
+)
+_TO_SIMPLIFIED = str.maketrans(dict(zip(_SHAPES[::2], _SHAPES[1::2], strict=True)))
 
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word.
 _RUNS = (
@@ -42,40 +162,8 @@ _RUNS = (
 )
 # Python's \w knows no combining marks, without which words of Indic scripts fall apart.
 _MARKS = "".join(chr(c) for c in range(0x300, 0x1E00) if unicodedata.category(chr(c))[0] == "M")
-_WORD = re.compile(
-    rf"(?P<run>[{_RUNS}]+)|(?P<number>\d+(?:[.,]\d+)*)|(?P<word>(?:(?![{_RUNS}\d_])\w)(?:(?![{_RUNS}\d_])[\w{_MARKS}])*)"
-)
-_HIDDEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
-_SHAPES = {"<super>": "^", "<sub>": "_", "<fraction>": " ", "<circle>": " ", "<square>": " "}
-
-
-@lru_cache(CACHED_WORDS)
-def _fold_character(character: str) -> str:
-    """NFKC, but 5½ does not become 51/2 nor 10² become 102, and what cannot be seen becomes nothing."""
-    if _is_hidden(character):
-        return ""
-    if unicodedata.category(character) == "Cc":
-        return " "
-    shape = unicodedata.decomposition(character).partition(" ")[0]
-    return _SHAPES.get(shape, "") + unicodedata.normalize("NFKC", character).replace("\u2044", "/")
-
-
-def _is_hidden(character: str) -> bool:
-    return (
-        unicodedata.category(character) == "Cf"
-        or character in _HIDDEN
-        or "\ufe00" <= character <= "\ufe0f"
-        or character >= "\U000e0000"
-    )
-
-
-@lru_cache(CACHED_TEXTS)
-def plain(text: str) -> str:
-    """One spelling for a text: case, width, quotes, hidden characters and compatibility forms folded, meaning untouched."""
-    if text.isascii():
-        return text.casefold()
-    folded = "".join(map(_fold_character, unicodedata.normalize("NFC", text)))
-    return unicodedata.normalize("NFC", folded.replace("\u2019", "'").replace("\u2018", "'").casefold())
+_LETTERS = rf"(?:(?![{_RUNS}\d_])\w)(?:(?![{_RUNS}\d_])[\w{_MARKS}])*"
+_WORD = re.compile(rf"(?P<run>[{_RUNS}]+)|(?P<number>\d+(?:[.,]\d+)*)|(?P<word>{_LETTERS})")
 
 
 @lru_cache(CACHED_TEXTS)
@@ -85,34 +173,35 @@ def tokens(text: str) -> tuple[str, ...]:
     Every word has its English stem without accents; in a text that reads as German or Spanish its stem there follows where it
     differs. So the same word is found whichever language a text is taken for.
     """
-    folded = plain(text)
-    language = _language(folded)
+    matches = list(_WORD.finditer(fold(text)))
+    language = _language([match[0] for match in matches])
     found: list[str] = []
-    for match in _WORD.finditer(folded):
+    for match in matches:
         if match["run"]:
-            found += [*match["run"], *(match["run"][i : i + 2] for i in range(len(match["run"]) - 1))]
+            run = match["run"].translate(_TO_SIMPLIFIED)
+            found += [*run, *(run[i : i + 2] for i in range(len(run) - 1))]
         elif match["number"]:
             found.append(match["number"])
-        elif match["word"] not in STOP_WORDS[language]:
+        elif match["word"] not in STOP[language]:
             found += _stems(match["word"], language)
     return tuple(found)
 
 
-STOP_WORDS = {"english": STOP_EN, "german": STOP_DE, "spanish": STOP_ES}
-
-
-def _language(folded: str) -> str:
+def _language(words: list[str]) -> str:
     """The language whose small words a text has most of; English when in doubt."""
-    words = folded.split()
-    counts = {name: sum(word in stop for word in words) for name, stop in STOP_WORDS.items()}
+    counts = {name: sum(word in STOP[name] or word in HINTS[name] for word in words) for name in STOP}
     return max(counts, key=counts.__getitem__)
 
 
 @lru_cache(CACHED_WORDS)
 def _stems(word: str, language: str) -> tuple[str, ...]:
     bare = "".join(c for c in unicodedata.normalize("NFD", word) if not "\u0300" <= c <= "\u036f") or word
-    stems = (_stemmer("english").stemWord(bare), _stemmer(language).stemWord(bare))
-    return tuple(dict.fromkeys(stems))
+    return tuple(dict.fromkeys((_stem(bare, "english"), _stem(bare, language))))
+
+
+def _stem(word: str, language: str) -> str:
+    stem: str = _stemmer(language).stemWord(word)
+    return stem
 
 
 @lru_cache
