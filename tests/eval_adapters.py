@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_portal.enums import FactState, Origin
-from memory_portal.store import fence, recall
+from memory_portal.store import fence, recall, sanitise, write_filter
 from memory_portal.store.types import Fact
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -43,3 +43,8 @@ def prefetch(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
 def render(facts: list[dict[str, Any]]) -> str:
     """The block for a prompt."""
     return fence.block([as_fact(number, fact) for number, fact in enumerate(facts)], now=NOW)
+
+
+def check(key: str, value: str) -> str | None:
+    """The write filter, after the same cleaning as at intake."""
+    return write_filter.inspect(sanitise.normalise_key(key), sanitise.clean(value))
