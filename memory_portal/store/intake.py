@@ -36,15 +36,22 @@ Mac = Callable[[str], str]
 """The customer's keyed digest of a text, as stored in their tombstones."""
 
 
-def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac) -> Decision:
-    """What this draft comes to for this customer. The order of the questions is the order of the promises."""
+def admit(
+    draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, across_keys: bool = True
+) -> Decision:
+    """What this draft comes to for this customer. The order of the questions is the order of the promises.
+
+    `across_keys=False` is for writers whose key is an address (the commerce-agents contract): only the fact of that very key
+    is compared, so that two keys may say the same.
+    """
     if reason := policy.refusal(draft, held, actor):
         return Refuse(reason)
     if reason := filtered(draft, held, policy):
         return Refuse(reason)
     if draft.action is ChangeAction.FORGET:
         return forget(draft, held, actor)
-    verdict = dedupe.compare(draft, held.facts)
+    rivals = held.facts if across_keys else [fact for fact in held.facts if fact.key == draft.key]
+    verdict = dedupe.compare(draft, rivals)
     if not actor.is_customer:
         if decision := remembered_deletion(draft, verdict, held, mac):
             return decision
@@ -56,9 +63,7 @@ def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac) -> D
 
 
 def filtered(draft: Draft, held: Held, policy: Policy) -> Reason | None:
-    return write_filter.inspect(
-        draft.key, draft.value, draft.source_quote, region=held.region, patterns=policy.blocked
-    )
+    return write_filter.inspect(draft.key, draft.value, draft.source_quote, region=held.region, patterns=policy.blocked)
 
 
 def forget(draft: Draft, held: Held, actor: Actor) -> Decision:

@@ -43,6 +43,7 @@ from memory_portal.models import (
 from memory_portal.store import intake, recall
 from memory_portal.store import policy as rules
 from memory_portal.store.errors import Conflict, MemoryDisabled, MemoryWriteRejected, NotFound
+from memory_portal.store.lexicon import topics_for
 from memory_portal.store.sanitise import clean, value_form
 from memory_portal.store.types import (
     SAFETY,
@@ -100,7 +101,9 @@ class Desk:
     def mac(self, text: str) -> str:
         return value_mac(self.customer, text)
 
-    def event(self, kind: EventKind, *, fact_id: int | None = None, key: str = "", code: str = "", agent: str = "") -> None:
+    def event(
+        self, kind: EventKind, *, fact_id: int | None = None, key: str = "", code: str = "", agent: str = ""
+    ) -> None:
         self.touched = True
         FactEvent.objects.create(
             customer=self.customer,
@@ -238,11 +241,13 @@ def submit(
     now: datetime,
     generation: int | None = None,
     stamps: Mapping[str, datetime | None] | None = None,
+    across_keys: bool = True,
 ) -> list[Outcome]:
     """Take in drafts of one writer, one decision each, all in one transaction; answers stand in the order of the drafts.
 
-    `generation` is what a job saw when it was handed over: under another one nothing is written. `stamps` are update times to
-    store as given (the commerce-agents contract). An unknown subject is created, a customer id must exist.
+    `generation` is what a job saw when it was handed over: under another one nothing is written. `stamps` (update times to
+    store as given) and `across_keys=False` are for the commerce-agents contract. An unknown subject is created, a customer
+    id must exist.
     """
     if not policy().memory:
         raise MemoryDisabled
@@ -252,7 +257,7 @@ def submit(
         outcomes: dict[int, Outcome] = {}
         learned = 0
         for draft in intake.safety_first(drafts):
-            decision = intake.admit(draft, desk.held, policy(), actor, desk.mac)
+            decision = intake.admit(draft, desk.held, policy(), actor, desk.mac, across_keys=across_keys)
             decision = intake.over_the_cap(decision, learned, policy(), actor)
             learned += isinstance(decision, Remember)
             outcomes[id(draft)] = _apply(desk, decision, stamps or {})
@@ -284,9 +289,7 @@ def _stamp(draft: Draft, stamps: Mapping[str, datetime | None]) -> datetime | No
     return stamps[draft.key] if draft.key in stamps else draft.said_at
 
 
-def _remember(
-    desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], kind: EventKind | None = None
-) -> Fact:
+def _remember(desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], kind: EventKind | None = None) -> Fact:
     by_customer = desk.actor.is_customer
     if by_customer:  # Writing it again is the customer's own way of lifting what they had us forget.
         desk.customer.tombstones.filter(Q(key=draft.key) | Q(value_mac=desk.mac(draft.value))).delete()
@@ -311,7 +314,7 @@ def _statement(draft: Draft) -> dict[str, object]:
     return {
         "value": draft.value,
         "category": draft.category,
-        "topics": list(draft.topics) or recall.topics(draft.key, draft.value),
+        "topics": list(draft.topics or topics_for(f"{draft.key} {draft.value}")),
         "source_quote": draft.source_quote,
         "source_session_id": draft.source_session_id,
         "agent": draft.agent,
@@ -568,9 +571,7 @@ def _marked(desk: Desk, row: MemoryFact, kind: EventKind, fields: list[str], *, 
 # --- proposals, tombstones, consent, choices --------------------------------------------------------------------------
 
 
-def accept(
-    customer: int, proposal_id: int, actor: Actor, *, now: datetime, value: str | None = None
-) -> Fact | None:
+def accept(customer: int, proposal_id: int, actor: Actor, *, now: datetime, value: str | None = None) -> Fact | None:
     """Keep a suggestion, as it stands or in the customer's own words. None when what was kept is a forgetting."""
     if not actor.is_customer:
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
@@ -578,7 +579,9 @@ def accept(
         raise MemoryDisabled
     with locked(customer, actor, now) as desk:
         asked = _proposal(desk, proposal_id)
-        fact = desk.rows.get(asked.fact_id or 0) or next((row for row in desk.rows.values() if row.key == asked.key), None)
+        fact = desk.rows.get(asked.fact_id or 0) or next(
+            (row for row in desk.rows.values() if row.key == asked.key), None
+        )
         draft = _draft_of(asked, value)
         if asked.action == ChangeAction.FORGET:
             asked.delete()
@@ -643,7 +646,9 @@ def lift(customer: int, key: str, actor: Actor, *, now: datetime) -> None:
         desk.event(EventKind.LIFTED, key=key)
 
 
-def give_consent(customer: int, actor: Actor, *, now: datetime, channel: str, language: str, purpose: str = SAFETY) -> None:
+def give_consent(
+    customer: int, actor: Actor, *, now: datetime, channel: str, language: str, purpose: str = SAFETY
+) -> None:
     """Record that the customer agreed to the wording in force. Agreeing twice is agreeing once."""
     if not actor.is_customer:
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
@@ -757,10 +762,12 @@ def context(subject: Subject, actor: Actor, *, now: datetime, message: str = "",
     held = served(customer, actor.name, now=now)
     limits = policy().limits
     always, dropped = recall.always(
-        held, cap=limits.tier_one_cap, budget_chars=limits.tier_one_chars, now=now, layer_one=policy().always_in_context
+        held, cap=limits.tier_one_cap, budget_chars=limits.tier_one_chars, now=now, layers=policy().layers
     )
     relevant = (
-        recall.relevant(held, message, k=limits.prefetch_cap, exclude={fact.id for fact in always}, now=now) if message else []
+        recall.relevant(held, message, k=limits.prefetch_cap, exclude={fact.id for fact in always}, now=now)
+        if message
+        else []
     )
     answer = Recall(tuple(always), tuple(relevant), dropped)
     _note_read(customer, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
@@ -775,6 +782,11 @@ def lookup(subject: Subject, topic: str, actor: Actor, *, now: datetime, session
     found = list(recall.lookup(served(customer, actor.name, now=now), topic, now=now))
     _note_read(customer, actor, found, layer=3, session=session, now=now)
     return found
+
+
+def everything(subject: Subject, actor: Actor, *, now: datetime) -> list[Fact]:
+    """All facts this agent may be given, in the order they were first written."""
+    return lookup(subject, "", actor, now=now)
 
 
 def _note_read(

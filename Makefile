@@ -1,0 +1,61 @@
+# Each target sets up .venv by itself. Nothing here needs root, a server or an API key.
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+RUN := $(BIN)/python
+
+.PHONY: demo test check check-deep format lock clean
+
+demo: .venv/.runtime
+	@$(RUN) manage.py demo $(ARGS)
+
+test: .venv/.dev
+	@VAR_DIR=var/test $(RUN) -m pytest -m "not deep" $(ARGS)
+
+check: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	VAR_DIR=var/test $(BIN)/mypy
+	VAR_DIR=var/test $(RUN) manage.py makemigrations --check --dry-run
+	VAR_DIR=var/test ./deploy/check
+	$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
+	$(RUN) -m coverage report --include="memory_portal/store/*" --fail-under=100 --skip-covered --show-missing
+
+check-deep: check
+	VAR_DIR=var/test $(RUN) -m pytest -m deep
+
+eval: .venv/.dev
+	@$(RUN) -m tests.eval
+
+format: .venv/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Names, versions and hashes only; no index address ends up in the files.
+lock: .venv/.dev
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --all-extras -c requirements.txt --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-dev.txt
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip, ssl, sqlite3' \
+	  || { echo "This Python lacks the module named above; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+.venv/.runtime: requirements.txt | .venv/bin/python
+	@echo "Installing what is needed into .venv ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/.dev: requirements-dev.txt | .venv/bin/python
+	@echo "Installing what is needed into .venv ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@ .venv/.runtime
+
+clean:
+	rm -rf .venv var .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

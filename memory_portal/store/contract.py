@@ -1,0 +1,185 @@
+"""The commerce-agents MemoryStore over this store: six async methods, the same rules as every other door.
+
+In: a host's subject ids and MemoryFact-like objects. Out: fresh MemoryFacts. Imports the store's own rooms only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.utils import timezone
+from pydantic import BaseModel, Field
+
+from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
+from memory_portal.store import orm, recall, sanitise
+from memory_portal.store.errors import MemoryWriteRejected
+from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Subject
+
+T = TypeVar("T")
+
+TRAVELS_AS = {PREFERENCE: PREFERENCE, CONSTRAINT: CONSTRAINT, CONTEXT: CONTEXT, SAFETY: CONSTRAINT}
+"""The contract knows three categories; what it does not know travels as context."""
+
+QUIET = frozenset({Reason.ALREADY_KNOWN, Reason.STALE, Reason.FORGOTTEN_BEFORE, Reason.DISMISSED_BEFORE, Reason.FROZEN})
+"""Refusals that are the customer's will rather than the caller's mistake: the contract has no answer for them but silence."""
+
+
+class MemoryFact(BaseModel):
+    """The contract's record (commerce-agents, `MemoryFact`)."""
+
+    key: str = Field(max_length=64)
+    value: str = Field(max_length=200)
+    category: Literal["preference", "constraint", "context"] = "preference"
+    updated_at: datetime | None = None
+    source_session_id: str | None = Field(default=None, max_length=80)
+
+
+class FactLike(Protocol):
+    """What a host hands over: its own MemoryFact class will do."""
+
+    key: str
+    value: str
+    category: Any
+    updated_at: datetime | None
+    source_session_id: str | None
+
+
+class DjangoMemoryStore:
+    """A production `MemoryStore` for commerce-agents hosts, safe for many processes and event loops at once.
+
+    `make_fact` builds what the reads return (a host passes its own MemoryFact class); `agent` is the name customers read
+    under "Who used it"; `clock` returns the present as an aware datetime.
+
+    Every write passes the store's rules. What they refuse for the text's sake raises MemoryWriteRejected with a reason code,
+    after the rest of the list is stored; what the customer's own will stands against (forgotten, corrected, frozen) is kept
+    from being overwritten without a word, as the contract has none for it.
+    """
+
+    def __init__(
+        self,
+        profile: str = "general",
+        *,
+        agent: str = "assistant",
+        make_fact: Callable[..., Any] = MemoryFact,
+        clock: Callable[[], datetime] = timezone.now,
+        threads: int = 4,
+    ) -> None:
+        self._profile = profile
+        self._actor = Actor(ActorKind.AGENT, name=agent)
+        self._make_fact = make_fact
+        self._clock = clock
+        # Threads of our own: each keeps one database connection, so their number bounds the connections.
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="memory-store")
+
+    async def get_facts(self, subject_id: str) -> list[Any]:
+        """Every fact an agent may see, in the order they were first written; [] for an unknown subject."""
+        return await self._run(self._read, subject_id, "")
+
+    async def search_facts(self, subject_id: str, query: str) -> list[Any]:
+        """Facts in which any word of the query is part of "key value category"; every fact for an empty query."""
+        return await self._run(self._read, subject_id, query)
+
+    async def upsert_facts(self, subject_id: str, facts: Sequence[FactLike]) -> None:
+        """Write by key, the last of a key winning; `updated_at` is stored as given. Raises MemoryWriteRejected, InvalidDraft."""
+        await self._run(self._upsert, subject_id, list(facts))
+
+    async def delete_fact(self, subject_id: str, key: str) -> bool:
+        """True when a fact was removed. A safety fact stays and the customer is asked."""
+        return await self._run(self._delete, subject_id, key)
+
+    async def clear(self, subject_id: str) -> None:
+        """Remove all facts of the subject and add one to its purge generation."""
+        await self._run(self._clear, subject_id)
+
+    async def purge_generation(self, subject_id: str) -> int:
+        """How often the subject was cleared; 0 for one never seen."""
+        return await self._run(self._generation, subject_id)
+
+    async def _run(self, act: Callable[..., T], *args: Any) -> T:
+        def with_fresh_connection() -> T:
+            close_old_connections()
+            try:
+                return act(*args)
+            finally:
+                close_old_connections()
+
+        run: Callable[[], Any] = sync_to_async(with_fresh_connection, thread_sensitive=False, executor=self._threads)
+        result: T = await run()
+        return result
+
+    def _subject(self, subject_id: str) -> Subject:
+        return Subject(subject_id, self._profile)
+
+    def _read(self, subject_id: str, query: str) -> list[Any]:
+        facts = orm.everything(self._subject(subject_id), self._actor, now=self._clock())
+        return [self._fact(fact) for fact in recall.matches(facts, query)]
+
+    def _fact(self, fact: Fact) -> Any:
+        return self._make_fact(
+            key=fact.key,
+            value=fact.value,
+            category=TRAVELS_AS.get(fact.category, CONTEXT),
+            updated_at=fact.updated_at,
+            source_session_id=fact.source_session_id or None,
+        )
+
+    def _upsert(self, subject_id: str, facts: Sequence[FactLike]) -> None:
+        now = self._clock()
+        drafts = {draft.key: (draft, fact) for fact in facts if (draft := self._draft(fact, now))}
+        outcomes = orm.submit(
+            self._subject(subject_id),
+            [draft for draft, _ in drafts.values()],
+            self._actor,
+            now=now,
+            stamps={key: _not_ahead(fact.updated_at, now) for key, (_, fact) in drafts.items()},
+            across_keys=False,
+        )
+        for outcome in outcomes:
+            if outcome.decision == "refused" and outcome.reason and outcome.reason not in QUIET:
+                raise MemoryWriteRejected(outcome.reason)
+
+    def _draft(self, fact: FactLike, now: datetime, action: ChangeAction = ChangeAction.REMEMBER) -> Draft:
+        draft = sanitise.draft(
+            key=fact.key,
+            value=fact.value,
+            category=str(getattr(fact.category, "value", fact.category)),
+            origin=Origin.AGENT,
+            said_at=now,
+            now=now,
+            action=action,
+            agent=self._actor.name,
+        )
+        return replace(draft, source_session_id=_tag(fact.source_session_id or ""))
+
+    def _delete(self, subject_id: str, key: str) -> bool:
+        subject, now = self._subject(subject_id), self._clock()
+        if orm.find(subject) is None:
+            return False
+        gone = self._draft(MemoryFact(key=key[:64], value=""), now, ChangeAction.FORGET) if key.strip() else None
+        return bool(gone) and orm.submit(subject, [gone], self._actor, now=now)[0].decision == "forgotten"
+
+    def _clear(self, subject_id: str) -> None:
+        orm.clear(self._subject(subject_id), self._actor, now=self._clock())
+
+    def _generation(self, subject_id: str) -> int:
+        return orm.purge_generation(self._subject(subject_id))
+
+
+def _tag(session: str) -> str:
+    """The contract's callers hand over a tag already; anything else may be a credential and becomes one."""
+    return session if not session or re.fullmatch("[0-9a-f]{12}", session) else sanitise.session_tag(session)
+
+
+def _not_ahead(stamp: datetime | None, now: datetime) -> datetime | None:
+    """A time as given, but for one that has not come yet: it would lead every list and never age."""
+    if stamp is None:
+        return None
+    aware = stamp if stamp.tzinfo else stamp.replace(tzinfo=now.tzinfo)
+    return min(aware, now)
