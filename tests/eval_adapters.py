@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_portal.enums import FactState, Origin
-from memory_portal.store import fence, recall, sanitise, write_filter
-from memory_portal.store.types import Fact
+from memory_portal.store import dedupe, fence, recall, sanitise, write_filter
+from memory_portal.store.types import Fact, New
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 
@@ -48,3 +48,14 @@ def render(facts: list[dict[str, Any]]) -> str:
 def check(key: str, value: str) -> str | None:
     """The write filter, after the same cleaning as at intake."""
     return write_filter.inspect(sanitise.normalise_key(key), sanitise.clean(value))
+
+
+def judge(held: list[dict[str, Any]], candidate: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on a draft, cleaned as at intake."""
+    facts = [as_fact(number, fact | {"value": sanitise.clean(fact["value"])}) for number, fact in enumerate(held)]
+    draft = sanitise.draft(**candidate, origin=Origin.EXTRACTION, said_at=NOW, now=NOW)
+    verdict = dedupe.compare(draft, facts)
+    return {
+        "verdict": type(verdict).__name__.lower(),
+        "key": None if isinstance(verdict, New) else verdict.fact.key,
+    }

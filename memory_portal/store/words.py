@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import snowballstemmer  # type: ignore[import-untyped]  # it ships no types
+import snowballstemmer
 
 from memory_portal.store.sanitise import fold
 
@@ -61,7 +61,7 @@ HINTS = {
 # Words without which a short statement about a customer means the same: articles, the customer as subject, the copula.
 UNSAID = {
     "english": _table(
-        """a an the i me my mine myself they their theirs customer user am is are be been being 's 'm 're there to of that
+        """a an the i me my mine myself they their theirs customer user am is are be been being 's 'm 're im ive there to of that
         which who really also actually still please currently now quite indeed"""
     ),
     "german": _table(
@@ -69,24 +69,21 @@ UNSAID = {
         kunde kundin wirklich auch bitte derzeit zurzeit jetzt"""
     ),
     "spanish": _table(
-        """el la los las un una unos unas yo me mí mi mis le su sus soy es son estoy está están cliente clienta realmente
+        """el la los las un una unos unas yo a me mí mi mis le su sus soy es son estoy está están cliente clienta realmente
         también actualmente ahora de del"""
     ),
 }
 NOT = "¬"
-ONCE = "+"
+ONCE = "«once»"
 """Marks the past: who lived in a town may live elsewhere by now."""
-
 NEGATIONS = {
-    "english": _table("not no n't cannot nor neither non"),
+    "english": _table("not no nor neither non 't cannot dont doesnt didnt isnt arent cant wont"),
     "german": _table("nicht kein keine keinen keinem keiner keines"),
     "spanish": _table("no ni"),
 }
-_PHRASES_EN = re.compile(
-    r"\b(?P<longer>no longer|not (?P<verb>[a-z ]{1,40}?)\s?any ?more)\b|\b(?P<aux>(?:do|does)(?: not|n't))\b"
-    r"|\b(?P<past>did(?: not|n't))\b|\b(?P<can>can(?:not|'t| not))\b|\b(?P<will>won't)\b|(?P<rest>n't)\b|\b(?P<former>used to)\b"
-)
-# Two spellings, or two names, of one thing. A pair is here only where nobody would hear a difference in what is wanted.
+PAST = _table("was were wasn weren did didn didnt war waren era")
+
+# Two spellings, or two names, of one thing. A row is here only where nobody would hear a difference in what is wanted.
 SPELLINGS = {
     "english": _spellings(
         """color colour, gray grey, favorite favourite, flavor flavour, organize organise, center centre, meter metre,
@@ -97,34 +94,72 @@ SPELLINGS = {
         2 two, 3 three, 4 four, 5 five, 6 six, 7 seven, 8 eight, 9 nine, 10 ten, 11 eleven, 12 twelve,
         kg kilo kilogram kilogramme, g gram gramme, cm centimeter centimetre, $ dollar usd, € euro eur, % percent"""
     ),
-    "german": _spellings("und &, kg kilo kilogramm, € euro eur, $ dollar, 2 zwei, 3 drei, 4 vier, 5 fünf, 6 sechs"),
+    "german": _spellings(
+        "und &, esse isst, kg kilo kilogramm, € euro eur, $ dollar, 2 zwei, 3 drei, 4 vier, 5 fünf, 6 sechs"
+    ),
     "spanish": _spellings("y e &, kg kilo, € euro eur, $ dólar, 2 dos, 3 tres, 4 cuatro, 5 cinco, 6 seis"),
 }
 IRREGULAR = _spellings(
     """have has, do does, go goes, child children kids, man men, woman women, foot feet, tooth teeth, mouse mice, knife knives,
     wife wives, life lives, wolf wolves, loaf loaves, leaf leaves, half halves, scarf scarves, shelf shelves, person people,
-    lie lying, die dying, tie tying,
-    have+ had, buy+ bought, eat+ ate eaten, wear+ wore worn, drink+ drank drunk, go+ went gone, get+ got gotten, give+ gave given,
-    take+ took taken, make+ made, say+ said, tell+ told, grow+ grew grown, know+ knew known, think+ thought, find+ found,
-    sell+ sold, keep+ kept, leave+ left, run+ ran, see+ saw seen, drive+ drove driven, ride+ rode ridden, hold+ held,
-    throw+ threw thrown, write+ wrote written, sing+ sang sung, feed+ fed, break+ broke broken, choose+ chose chosen"""
+    lie lying, die dying, tie tying"""
 )
-# Nouns in -ing and -ed, which are not the verb: bedding is no bed.
+IRREGULAR_PAST = _spellings(
+    """have had, buy bought, eat ate eaten, wear wore worn, drink drank drunk, go went gone, get got gotten, give gave given,
+    take took taken, make made, say said, tell told, grow grew grown, know knew known, think thought, find found, sell sold,
+    keep kept, leave left, run ran, see saw seen, drive drove driven, ride rode ridden, hold held, throw threw thrown,
+    write wrote written, sing sang sung, feed fed, break broke broken, choose chose chosen"""
+)
+# Nouns in -ing, which are not the verb: bedding is no bed.
 WHOLE = _table(
     """bedding clothing wedding evening morning building meeting ceiling lining padding heating lighting seating packaging shipping
     pricing fitting filling topping dressing icing seasoning stuffing earring pudding nothing something anything everything
-    during spring string hundred kindred"""
+    during spring string"""
 )
+# Verbs (and the like) of taste, use or need: with one of them even a short value says something by itself.
+PREDICATES = {
+    "english": (
+        """like love hate prefer enjoy want need avoid eat drink wear buy use own have take live work cook drive ride play read
+        watch collect allergic intolerant sensitive"""
+    ),
+    "german": ("mag liebt hasst bevorzugt vermeidet trägt isst trinkt kauft braucht allergisch verträgt"),
+    "spanish": ("gusta prefiere odia evita lleva usa come bebe compra necesita alérgico tolera"),
+}
+PREDICATES_ZH = frozenset("喜爱厌怕吃喝穿用买要想住戴看听敏是有偏忌")
+NEGATIVE_ZH = frozenset("不没未无非别")
 # What a number is counted in: where it changes, the old figure no longer holds.
-MEASURES = _table(
-    """eu us uk size cm mm m inch in kg g lb pound oz l ml $ € £ ¥ % chf gbp under over below above least most maximum minimum
-    limit budget up than height weight waist width length größe groesse talla maximal höchstens mindestens unter über bajo menos
-    hasta 码 号 元 块 岁 公斤 厘米 以 超 过 高 重 尺 寸"""
-)
+MEASURES = """eu us uk size cm mm m inch in kg g lb pound oz l ml $ € £ ¥ % chf gbp under over below above least most maximum minimum
+    limit budget up than height weight waist width length größe maximal höchstens mindestens unter über talla bajo menos
+    hasta 码 号 元 块 岁 斤 克 米 寸 以 超 过 高 重 尺"""
 SIZES = _table("xxs xs s m l xl xxl xxxl 2xl 3xl")
+# Words that carry no subject of their own.
+SMALL = """in on at for with without from by about as if when than or and but so very too much many more most less least all some any
+    every each both only just never always often sometimes usually could will would should must may might not he she we it this
+    that these those ones one him her us them his its our your can do did
+    mit ohne für gegen auf bei im in am an von zu oder als nur sehr mehr nie immer er wir es
+    con sin para por en como o que muy más menos solo nunca siempre lo"""
+POINTERS = _table("it this that these those one ones them es lo")
+# Looks, sizes and tastes: "likes it black" is about whatever the key names.
+ATTRIBUTES = """black white red blue green yellow pink purple brown gray beige navy dark light bright small medium large tiny tall short
+    long wide narrow slim loose tight soft firm hard hot cold warm cool iced sweet dry strong weak mild plain new old cheap thick
+    thin rare fresh schwarz weiß rot blau grün klein groß eng weit warm kalt süß negro blanco rojo azul verde pequeño grande"""
+
+# Chinese: what may be left unsaid, whole words to leave alone, and one wording for each of a few things that have two.
+ZH_UNSAID = "我的 我们的 的 了 喔 哦 啊 呀 嘛 啦 吧 呢 哈 能够 可以 能 会 请 儿 一下 得 地".split()
+ZH_WHOLE = """
+    特别 别人 区别 性别 分别 类别 级别 个别 别墅 告别 别的 目的 的士 的确 了解 受不了 罢了 了不起 会议 会员 机会 社会 聚会 约会 晚会 宴会
+    协会 可能 功能 性能 能量 能源 智能 节能 请客 申请 邀请 儿子 女儿 儿童 婴儿 幼儿 少儿 得到 地方 地址 地铁 地板 地毯 场地 草地
+    """.split()
+ZH_SPELLINGS = _spellings(
+    """什么 啥, 怎么 如何 怎样 怎麽 咋, 哪里 哪儿 何处, 为什么 为何 为啥, 喜欢 喜爱, 讨厌 厌恶, 爸爸 父亲 老爸, 妈妈 母亲 老妈,
+    自行车 单车 脚踏车, 土豆 马铃薯, 番茄 西红柿, 酸奶 优格, 出租车 计程车, 电脑 计算机, 软件 软体, 网络 网路, 不要 别, 没 没有,
+    不吃 饮食忌 忌食 忌吃 忌口, 现在 目前 如今, 什么时候 何时 啥时候"""
+)
 
 # Han characters that differ between traditional and simplified writing only in shape: one of each, in turn.
-_SHAPES = "".join(
+_SHAPES = re.sub(
+    r"\s",
+    "",
     """
     愛爱礙碍辦办幫帮寶宝報报備备貝贝筆笔畢毕邊边變变標标錶表賓宾餅饼補补參参慘惨倉仓測测層层產产嘗尝長长
     場场廠厂車车徹彻塵尘襯衬稱称誠诚遲迟齒齿衝冲蟲虫醜丑處处觸触傳传創创純纯詞词從从錯错達达帶带單单膽胆
@@ -151,7 +186,7 @@ _SHAPES = "".join(
     齡龄屆届傑杰僅仅兇凶劍剑勵励協协嘆叹墊垫壇坛奧奥孃娘寢寝審审嶼屿島岛彈弹徵征恆恒憐怜懶懒戰战攜携摺折
     撥拨擠挤敗败斷断晉晋曬晒橢椭殘残毀毁氈毡沖冲決决潛潜災灾爐炉牽牵狹狭瑪玛瓊琼畝亩癒愈癮瘾盜盗監监礎础
     祕秘禍祸禦御稈秆穫获築筑籃篮籤签紐纽紗纱級级紋纹納纳終终絨绒維维緒绪緩缓縫缝繡绣繪绘
-    """.split()
+    """,
 )
 _TO_SIMPLIFIED = str.maketrans(dict(zip(_SHAPES[::2], _SHAPES[1::2], strict=True)))
 
@@ -207,3 +242,249 @@ def _stem(word: str, language: str) -> str:
 @lru_cache
 def _stemmer(language: str) -> Any:
     return snowballstemmer.stemmer(language)
+
+
+_TOKEN = re.compile(
+    rf"(?P<run>[{_RUNS}])|(?P<number>(?:(?<!\S)-)?\d+(?:[.,:/^-]\d+)*)|(?P<word>{_LETTERS})|(?P<tail>(?<=\w)'[a-z]{{1,2}}\b)"
+    rf"|(?P<stop>[,;.:()!?\n])|(?P<sign>[^\w\s])"
+)
+SIGNS = "%‰#@&"
+"""Punctuation that carries meaning in a short value; money, degrees, plus and emoji do so by their class."""
+GESTURES = "~|"
+"""Mathematical by class, in chat a mere gesture."""
+BREAK = ","
+PARTING = frozenset((BREAK, "and", "plus", "und", "sowie", "y", "和", "跟", "与", "及"))
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_HAN = re.compile("[\u3400-\u9fff]")
+_ZH_GAP = re.compile("(?<=[\u3400-\u9fff])\\s+(?=[\u3400-\u9fff])")
+_ZH_SUBJECT = re.compile("(?:(?<=^)|(?<=[\\s,.;!?]))我(?!们)")
+_ZH_ALLERGY = re.compile("对([^,.;!?]{1,12}?)过敏")
+_ZH = re.compile("|".join(sorted({*ZH_WHOLE, *ZH_UNSAID, *ZH_SPELLINGS}, key=len, reverse=True)))
+_ZH_REWRITE = ZH_SPELLINGS | dict.fromkeys(ZH_UNSAID, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says, as far as words can tell."""
+
+    folded: str
+    said: tuple[str, ...]
+    """Words in order, with NOT and ONCE, numbers and signs; grammatical person, articles and punctuation are gone."""
+    parts: tuple[tuple[str, ...], ...]
+    """`said`, cut at commas, full stops and words for "and"."""
+    sentence: bool
+    """It has a verb or a subject."""
+    stands: bool
+    """It names what it is about, so that it says the same under any key."""
+
+
+@lru_cache(CACHED_TEXTS)
+def read(text: str) -> Reading:
+    """`text` as a Reading. Never raises; a text without a word says `()`."""
+    folded = fold(text)
+    pieces = _pieces(_chinese(folded) if _HAN.search(folded) else folded)
+    language = _language(pieces)
+    words = _inflected(pieces, language)
+    said = tuple(word for word in words if word != BREAK)
+    sentence = not SUBJECTS.isdisjoint(pieces) or any(word in _PREDICATES or word in NEGATIVE_ZH for word in said)
+    return Reading(folded, said, _parts(words), sentence, _stands(said, sentence))
+
+
+@lru_cache(CACHED_TEXTS)
+def key_words(key: str) -> frozenset[str]:
+    """The words of a key, in any order."""
+    return frozenset(read(key.replace("_", " ")).said)
+
+
+def names(word: str) -> bool:
+    """Whether a word of a Reading names something: it is no verb of taste, measure, size, look or small word."""
+    return _weight(word) > 0
+
+
+def _chinese(folded: str) -> str:
+    """Chinese in simplified characters, without the particles, the subject and the modal verbs that may stay unsaid."""
+    text = _ZH_GAP.sub("", folded.translate(_TO_SIMPLIFIED))
+    text = _ZH_SUBJECT.sub("", text)
+    text = _ZH.sub(lambda found: _ZH_REWRITE.get(found[0], found[0]), text)
+    return _ZH_ALLERGY.sub(r"\1过敏", text)
+
+
+def _pieces(folded: str) -> list[str]:
+    """Words, single characters of scripts without spaces, numbers, telling signs; BREAK for punctuation that parts."""
+    found: list[str] = []
+    for match in _TOKEN.finditer(folded):
+        piece = match[0]
+        if match.lastgroup == "stop":
+            found.append(BREAK)
+        elif match.lastgroup == "number":
+            found.append(piece.replace(",", "") if _THOUSANDS.fullmatch(piece) else piece)
+        elif match.lastgroup != "sign" or _tells(piece):
+            found.append(piece)
+    return found
+
+
+@lru_cache(CACHED_WORDS)
+def _tells(sign: str) -> bool:
+    """Money, degrees, plus, emoji: signs without which a short value means something else."""
+    return sign in SIGNS or (unicodedata.category(sign) in ("Sc", "Sm", "So") and sign not in GESTURES)
+
+
+def _inflected(pieces: list[str], language: str) -> list[str]:
+    """One form for each word: negation and past pulled out, spelling and inflection folded, the unsaid left out."""
+    unsaid, negations = UNSAID[language], NEGATIONS[language]
+    words: list[str] = []
+    negated = False
+    for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
+        if piece in negations:
+            words += ["can", NOT] if piece in ("cannot", "cant") else [NOT]
+            negated = True
+        elif piece in PAST or (piece == "used" and after == "to"):
+            words.append(ONCE)
+        elif not (
+            piece in unsaid or _is_auxiliary(piece, after) or _ends_negation(piece, before, after, negations, negated)
+        ):
+            words += _word(piece, language)
+    return words
+
+
+def _is_auxiliary(piece: str, after: str) -> bool:
+    """The do of "do not", the is of "isn't"."""
+    return (piece in ("do", "does") and after == "not") or (piece in ("don", "doesn", "isn", "aren") and after == "'t")
+
+
+def _ends_negation(piece: str, before: str, after: str, negations: frozenset[str], negated: bool) -> bool:
+    """No *longer*, not *any more*, kein Leder *mehr*, *ya* no: what was so once adds nothing to what is not so now."""
+    if after in ("than", "als", "que"):
+        return False
+    if piece == "ya":
+        return after in negations
+    if piece in ("longer", "more") and before in negations:
+        return True
+    return negated and (
+        piece in ("anymore", "mehr") or (piece == "any" and after == "more") or (piece == "more" and before == "any")
+    )
+
+
+@lru_cache(CACHED_WORDS)
+def _word(piece: str, language: str) -> tuple[str, ...]:
+    """A word's base form; ONCE before a past form, NOT inside a denying one."""
+    if len(piece) == 1 or not piece[0].isalpha():
+        return (_SPELLINGS[language].get(piece, piece),)
+    if language != "english":
+        stem = _stem(piece, language)
+        stem = _GERMAN_PERSON.sub("", stem) if language == "german" else stem
+        return (_SPELLINGS[language].get(stem, stem),)
+    if past := IRREGULAR_PAST.get(piece):
+        return (ONCE, past)
+    base = inflection(IRREGULAR.get(piece, piece))
+    when, base = ((ONCE,), base[:-1]) if base.endswith("+") else ((), base)
+    base = _SPELLINGS[language].get(base, base)
+    return (*when, NOT, "like") if base == "dislik" else (*when, base)
+
+
+_GERMAN_PERSON = re.compile("(?<=...)e?t$")
+
+
+def inflection(word: str) -> str:
+    """An English word without plural, -s, -ing or -ed; a past form ends in "+".
+
+    A search stem folds too much to compare by: organ and organic, late and lately, universe and university stay apart here.
+    """
+    if word in WHOLE or not word.isascii():
+        return word
+    if word.endswith("s") and len(word) > 3 and not word.endswith(("ss", "us", "is")):
+        return _settled(_singular(word))
+    if word.endswith("ing") and len(word) > 5 and _VOWEL.search(word[:-3]):
+        return _settled(_verb(word[:-3]))
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y+"
+    if word.endswith("ed") and len(word) > 4 and not word.endswith("eed") and _VOWEL.search(word[:-2]):
+        return _settled(_verb(word[:-2])) + "+"
+    return _settled(word)
+
+
+_VOWEL = re.compile("[aeiouy]")
+_SHORT = re.compile("[^aeiou]*[aeiouy][^aeiouywx]")
+"""One syllable with a short vowel, as in hop or lik: hoping has lost its e."""
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("xes", "ches", "shes", "sses", "zzes")) and len(word) > 4:
+        return word[:-2]
+    return word[:-1]
+
+
+def _verb(trunk: str) -> str:
+    if len(trunk) > 3 and trunk[-1] == trunk[-2] and trunk[-1] not in "lsz":
+        return trunk[:-1]
+    return trunk + "e" if _SHORT.fullmatch(trunk) else trunk
+
+
+def _settled(word: str) -> str:
+    """Endings that inflection blurs: dance and danc(ing), movie and mov(ies), travel and travell(ing)."""
+    if word.endswith("ie") and len(word) > 4:
+        return word[:-2] + "y"
+    if word.endswith("ll") and len(word) > 4:
+        return word[:-1]
+    if word.endswith("e") and len(word) > 4 and not _SHORT.fullmatch(word[:-1]):
+        return word[:-1]
+    return word
+
+
+def _parts(words: list[str]) -> tuple[tuple[str, ...], ...]:
+    parts: list[tuple[str, ...]] = []
+    part: list[str] = []
+    for word in [*words, BREAK]:
+        if word not in PARTING:
+            part.append(word)
+        elif part:
+            parts.append(tuple(part))
+            part = []
+    return tuple(parts)
+
+
+def _stands(said: tuple[str, ...], sentence: bool) -> bool:
+    """Whether enough is named: an object beside the verb, or two words. A pointer ("likes it") needs more."""
+    least = 1 if sentence else 4
+    return sum(map(_weight, said)) >= least + 3 * (not POINTERS.isdisjoint(said))
+
+
+@lru_cache(CACHED_WORDS)
+def _weight(word: str) -> int:
+    """2 for a word that names something, 1 for a Chinese character that does."""
+    if word in _WEIGHTLESS or word in _PREDICATES or word in NEGATIVE_ZH or word[0].isdigit():
+        return 0
+    return 1 if _HAN.match(word) else 2 if len(word) > 1 else 0
+
+
+def _in_base_form(spellings: dict[str, str], language: str) -> dict[str, str]:
+    """The table as looked up: plurals and verb forms of either spelling are found as well."""
+
+    def form(word: str) -> str:
+        return inflection(word) if language == "english" else _stem(word, language)
+
+    kept = {other: inflection(word) if language == "english" else word for other, word in spellings.items()}
+    return kept | {form(other): word for other, word in kept.items()}
+
+
+_SPELLINGS = {language: _in_base_form(rows, language) for language, rows in SPELLINGS.items()}
+
+
+def bases(words: str) -> frozenset[str]:
+    """The base forms of a table's words, in every language the table may be in."""
+    return frozenset(form for word in words.split() for language in STOP for form in (word, _word(word, language)[-1]))
+
+
+SUBJECTS = _table(
+    """i am is are be 'm 're im do does did don doesn didn isn aren was were can will they customer user my
+    ich bin ist sind mein meine yo soy es son estoy está mi"""
+)
+_PREDICATES = PREDICATES_ZH.union(*(bases(table) for table in PREDICATES.values()))
+_MEASURES = bases(MEASURES)
+_WEIGHTLESS = bases(SMALL) | bases(ATTRIBUTES) | _MEASURES | SIZES | {NOT, ONCE, BREAK}
+
+
+def is_measure(word: str) -> bool:
+    return word in _MEASURES
