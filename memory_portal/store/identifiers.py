@@ -221,7 +221,8 @@ def _issued(digits: str, cued: bool) -> bool:
 _IBAN_START = re.compile(rf"(?<![a-z0-9])[a-z]{{2}}{GAP}\d{GAP}\d")
 _NOT_ALNUM = re.compile(r"[^a-z0-9]")
 _ACCOUNT_CUE = re.compile(
-    r"\b(?:bank account|account (?:number|no)|routing (?:number|no)|sort code|clabe|aba|bsb)\b|kontonummer|bankleitzahl|\bblz\b"
+    r"\b(?:bank account|account (?:number|no)|routing (?:number|no)|sort code|clabe|aba|bsb)\b|kontonummer"
+    r"|bankleitzahl|\bblz\b"
     r"|cuenta (?:bancaria|corriente)|n[uú]mero de cuenta|银行账号|银行帐号|银行账户|銀行帳號|銀行帳戶|銀行賬號|iban"
 )
 _ACCOUNT_NUMBER = re.compile(r"(?<![a-z0-9])\d(?:[ -]?\d){5,17}(?![a-z0-9])")
@@ -322,10 +323,13 @@ PAPERS = (
     _paper("Passport, machine-readable line", r"[PIACV][A-Z<][A-Z]{3}[A-Z]+<[A-Z<]{5,}"),
 )
 _PAPER_CUE = re.compile(
-    r"\b(?:ssn|nhs (?:number|no)|social security|social insurance|national insurance|national id(?:entity)?|identity (?:card|number|document)"
-    r"|id (?:card|number|no)|passport|driv(?:er'?s|ing) licen[cs]e|tax (?:id|number|code|file)|taxpayer|medicare|medicaid|aadhaar|pan (?:card|number)"
+    r"\b(?:ssn|nhs (?:number|no)|social security|social insurance|national insurance|national id(?:entity)?"
+    r"|identity (?:card|number|document)"
+    r"|id (?:card|number|no)|passport|driv(?:er'?s|ing) licen[cs]e|tax (?:id|number|code|file)|taxpayer"
+    r"|medicare|medicaid|aadhaar|pan (?:card|number)"
     r"|dni|nif|curp|rfc|cpf|rut|pesel|bsn|cedula|amka|nric|green card|visa (?:number|no)|residence permit)\b"
-    r"|personalausweis|\bausweis|reisepass|\bpass(?:nummer|-nr)|steuer-?(?:id|nummer|identifikation)|sozialversicherung|rentenversicherung"
+    r"|personalausweis|\bausweis|reisepass|\bpass(?:nummer|-nr)|steuer-?(?:id|nummer|identifikation)"
+    r"|sozialversicherung|rentenversicherung"
     r"|versichertennummer|krankenversichert|führerschein|aufenthaltstitel|personenkennziffer|personnummer"
     r"|pasaporte|documento de identidad|c[eé]dula|seguridad social|carn[eé] de conducir|licencia de conducir"
     r"|身分證|身份证|身份證|護照|护照|社保|駕照|驾照|驾驶证|居留證|居留证|健保卡|通行證|通行证"
@@ -361,20 +365,29 @@ _PHONE = re.compile(
     r"(?<![a-z0-9.+])(?:\+ ?)?\(?\d(?:(?:[ .-]|\)|\(| ?[-/] ?|\) ?|\) ?-| ?\(){0,1}\d){6,16}(?![a-z0-9]|[.,]\d)"
 )
 _LABEL = re.compile(
-    r"(?P<phone>\b(?:phone|telephone|tel|tele|mobile|mob|cell|cellphone|landline|fax|call|calling|called|ring|dial|text|sms|whats ?app"
-    r"|telegram|signal|viber|hotline|extension|reach (?:me|him|her|them|us)|contact\w*|messages? (?:to|on)|answer\w* (?:at|on)|number (?:is|for)|my number)\b"
-    r"|telefon|\bhandy|mobil|rufnummer|\banruf|durchwahl|tel[eé]fono|\bm[oó]vil\b|celular|\bll[aá]m|电话|電話|手机|手機|联系|聯絡|致电|來電|来电|号码|號碼|微信)"
-    r"|(?P<item>\b(?:order|item|product|sku|model|article|part|tracking|track|parcel|package|shipment|invoice|receipt|ref|reference|case|ticket|rma"
-    r"|return|barcode|ean|upc|gtin|isbn|asin|serial|batch|lot|booking|reservation|confirmation|customer|member|loyalty|policy|size|sizes"
-    r"|version|build|price|total|zip|postcode|code)\b|bestell|artikel|sendung|paket|rechnung|auftrag|serien|chargen|kundennummer|größe|groesse"
-    r"|pedido|art[ií]culo|seguimiento|factura|referencia|talla|订单|訂單|商品|货号|貨號|快递|快遞|运单|物流|条码|條碼|尺码|尺碼|型号|型號)"
+    r"(?P<phone>\b(?:phone|telephone|tel|tele|mobile|mob|cell|cellphone|landline|fax|call|calling|called|ring"
+    r"|dial|text|sms|whats ?app"
+    r"|telegram|signal|viber|hotline|extension|reach (?:me|him|her|them|us)|contact\w*|messages? (?:to|on)"
+    r"|answer\w* (?:at|on)|number (?:is|for)|my number)\b"
+    r"|telefon|\bhandy|mobil|rufnummer|\banruf|durchwahl|tel[eé]fono|\bm[oó]vil\b|celular|\bll[aá]m|电话|電話|手机"
+    r"|手機|联系|聯絡|致电|來電|来电|号码|號碼|微信)"
+    r"|(?P<item>\b(?:order|item|product|sku|model|article|part|tracking|track|parcel|package|shipment|invoice"
+    r"|receipt|ref|reference|case|ticket|rma"
+    r"|return|barcode|ean|upc|gtin|isbn|asin|serial|batch|lot|booking|reservation|confirmation|customer|member"
+    r"|loyalty|policy|size|sizes"
+    r"|version|build|price|total|zip|postcode|code)\b|bestell|artikel|sendung|paket|rechnung|auftrag|serien"
+    r"|chargen|kundennummer|größe|groesse"
+    r"|pedido|art[ií]culo|seguimiento|factura|referencia|talla|订单|訂單|商品|货号|貨號|快递|快遞|运单|物流"
+    r"|条码|條碼|尺码|尺碼|型号|型號)"
 )
 _LABEL_AFTER = re.compile(
-    r"[ ,]{0,2}(?:is|are|=|-|ist|es|是)?\s{0,2}(?:my|his|her|our|the|a|mein\w*|mi|我的?|的)?\s{0,2}(?:new |home |work )?"
+    r"[ ,]{0,2}(?:is|are|=|-|ist|es|是)?\s{0,2}(?:my|his|her|our|the|a|mein\w*|mi|我的?|的)?\s{0,2}(?:new "
+    r"|home |work )?"
     r"(?:phone|telephone|mobile|cell|number|telefon|handy|tel[eé]fono|m[oó]vil|电话|電話|手机|手機)"
 )
 _UNIT_AFTER = re.compile(
-    r" ?(?:cm|mm|m|km|kg|g|ml|l|x|in|inch(?:es)?|ft|eur|usd|gbp|euros?|dollars?|%|°|€|\$|£|¥|元|公分|毫米|厘米)(?![a-z])"
+    r" ?(?:cm|mm|m|km|kg|g|ml|l|x|in|inch(?:es)?|ft|eur|usd|gbp|euros?|dollars?|%|°|€|\$|£|¥|元|公分|毫米"
+    r"|厘米)(?![a-z])"
 )
 _TRUNK_OR_AREA = re.compile(r"0\d{1,4}[ ./()-]|\(0?\d{2,5}\)|1[ .-]")
 _NORTH_AMERICA = re.compile(r"\(?[2-9]\d{2}(?:\) ?|[-. ])[2-9]\d{2}[-. ]\d{4}")

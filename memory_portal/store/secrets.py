@@ -22,11 +22,13 @@ FORMS = (
     Form("GitHub", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"),
     Form(
         "GitLab",
-        r"gl(?:pat|dt|rt|soat|cbt|ptt|ft|imt|agent|oas|ffct)-[\w.-]{16,}|GR1348941[\w-]{16,}|_gitlab_session=[0-9a-z]{16,}",
+        r"gl(?:pat|dt|rt|soat|cbt|ptt|ft|imt|agent|oas|ffct)-[\w.-]{16,}|GR1348941[\w-]{16,}"
+        r"|_gitlab_session=[0-9a-z]{16,}",
     ),
     Form(
         "Slack",
-        r"xox[abeoprs](?:\.xox[bp])?-[\w-]{10,}|xapp-\d-[A-Z0-9]+-\d+-\w+|hooks\.slack\.com/(?:services|workflows|triggers)/\S{16,}",
+        r"xox[abeoprs](?:\.xox[bp])?-[\w-]{10,}|xapp-\d-[A-Z0-9]+-\d+-\w+|hooks\.slack\.com/(?:services|workflows"
+        r"|triggers)/\S{16,}",
     ),
     Form(
         "Stripe and its kin",
@@ -34,7 +36,8 @@ FORMS = (
     ),
     Form(
         "Google",
-        r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|1//0[\w-]{30,}|\d{6,}-[a-z0-9]{20,}\.apps\.googleusercontent\.com",
+        r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|1//0[\w-]{30,}"
+        r"|\d{6,}-[a-z0-9]{20,}\.apps\.googleusercontent\.com",
     ),
     Form("OpenAI, Anthropic and others", r"sk-(?:ant|proj|svcacct|admin|or|lf)?-?[\w-]*[A-Za-z0-9][\w-]{18,}"),
     Form("JSON Web Token", r"ey[JI][\w-]{8,}\.(?:ey)?[\w-]{8,}(?:\.[\w-]*)?"),
@@ -47,7 +50,8 @@ FORMS = (
     ),
     Form(
         "Azure and Entra",
-        r"[A-Za-z0-9_~.-]{3}\dQ~[\w~.-]{20,}|AccountKey=[A-Za-z0-9+/=]{20,}|SharedAccess(?:Key|Signature)\S{0,8}[=:]\S{12,}",
+        r"[A-Za-z0-9_~.-]{3}\dQ~[\w~.-]{20,}|AccountKey=[A-Za-z0-9+/=]{20,}|SharedAccess(?:Key"
+        r"|Signature)\S{0,8}[=:]\S{12,}",
     ),
     Form("Shopify", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{16,}"),
     Form(
@@ -74,7 +78,8 @@ FORMS = (
     Form("connection string", r"(?i:(?:password|pwd|accountkey)=[^;\s]{3,};|;\s?(?:password|pwd)=[^;\s]{3,})"),
     Form(
         "sign-in header",
-        r"(?i:\b(?:authorization|x-api-key|x-auth-token)\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:(?:basic|bearer|token|apikey)\s)?[\w+/=.~-]{12,})",
+        r"(?i:\b(?:authorization|x-api-key|x-auth-token)\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:(?:basic|bearer|token"
+        r"|apikey)\s)?[\w+/=.~-]{12,})",
     ),
     Form("bearer token", r"(?i:\bbearer\s[\w+/=.~-]{16,})"),
     Form("command-line sign-in", r"(?:-u|--user|--proxy-user)[ =]{1,2}['\"]?[\w.@\\-]{2,40}:['\"]?[^\s'\"$:{(]{3,}"),
@@ -86,7 +91,8 @@ _FORMS = re.compile("|".join(rf"(?:(?<![A-Za-z0-9])(?:{form.pattern}))" for form
 # --- a name beside a value ----------------------------------------------------------------------------------------------
 
 _STRONG_NAME = (
-    r"pass(?:word|wd|wort|phrase|code)s?|pwd|passwd|kennwort|contrase[nñ]a|clave|secret|token|api[ _.-]?key|apikey|access[ _.-]?key|private[ _.-]?key"
+    r"pass(?:word|wd|wort|phrase|code)s?|pwd|passwd|kennwort|contrase[nñ]a|clave|secret|token|api[ _.-]?key"
+    r"|apikey|access[ _.-]?key|private[ _.-]?key"
     r"|auth[ _.-]?key|client[ _.-]?secret|app[ _.-]?secret|credentials?|license[ _.-]?key|密碼|密码|口令|パスワード"
 )
 _WEAK_NAME = r"key|auth|login|sid|signature|session|cookie|licen[cs]e|(?:secret|access|client|app)[ _.-]?id|webhook"
@@ -98,9 +104,12 @@ _PLACEHOLDER = re.compile(r"[$%<{(\[]|x{4,}|\*{3,}|\.{3}|null|none|true|false|un
 # --- a sentence ---------------------------------------------------------------------------------------------------------
 
 _SECRET_NOUN = (
-    r"pass ?word|pass ?code|pass ?phrase|pin(?: code| number)?|cvv2?|cvc2?|security code|door code|gate code|alarm code|access code|unlock code"
-    r"|safe combination|secret word|mother'?s maiden name|one[- ]time code|otp|verification code|recovery code|passwort|kennwort|geheimzahl"
-    r"|zugangscode|t[uü]rcode|sicherheitscode|pr[uü]fziffer|contrase[nñ]a|clave(?: secreta)?|c[oó]digo (?:de seguridad|secreto|de acceso)"
+    r"pass ?word|pass ?code|pass ?phrase|pin(?: code| number)?|cvv2?|cvc2?|security code|door code|gate code"
+    r"|alarm code|access code|unlock code"
+    r"|safe combination|secret word|mother'?s maiden name|one[- ]time code|otp|verification code|recovery code"
+    r"|passwort|kennwort|geheimzahl"
+    r"|zugangscode|t[uü]rcode|sicherheitscode|pr[uü]fziffer|contrase[nñ]a|clave(?: secreta)?"
+    r"|c[oó]digo (?:de seguridad|secreto|de acceso)"
 )
 _SENTENCE = re.compile(
     rf"\b(?:{_SECRET_NOUN})(?: (?:for|to|of|on|at|in|f[uü]r|zum|zur|von|vom|para|de|del|a)\b[^.:;=]{{1,40}}?)?"
@@ -111,10 +120,12 @@ _SENTENCE_BARE = re.compile(
     rf"\b(?:{_SECRET_NOUN}) (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
 )
 _SENTENCE_CJK = re.compile(
-    r"(?:密碼|密码|口令|驗證碼|验证码|安全碼|安全码|パスワード|暗証番号)(?:就)?(?:是|为|為|:|は|=|改成|設為|设为)? ?(?P<value>[!-~]{3,40})"
+    r"(?:密碼|密码|口令|驗證碼|验证码|安全碼|安全码|パスワード|暗証番号)(?:就)?(?:是|为|為|:|は|=|改成|設為"
+    r"|设为)? ?(?P<value>[!-~]{3,40})"
 )
 _SENTENCE_BACKWARDS = re.compile(
-    rf"(?P<value>[^\s\"',;]{{4,40}})[\"']? (?:is|was|ist|es) (?:my|our|the|mein|unser|das|mi|la|nuestra)\w* [^.]{{0,20}}?(?:{_SECRET_NOUN})\b"
+    rf"(?P<value>[^\s\"',;]{{4,40}})[\"']? (?:is|was|ist|es) (?:my|our|the|mein|unser|das|mi|la"
+    rf"|nuestra)\w* [^.]{{0,20}}?(?:{_SECRET_NOUN})\b"
 )
 # What is said about a password rather than being one.
 _TALK = frozenset(

@@ -79,8 +79,10 @@ _AT = r"(?: ?(?:@|\(at\)|\[at\]|\{at\}|<at>|\(a\)|艾特) ?)"
 _DOT = r"(?: ?(?:\.|\(dot\)|\[dot\]|\{dot\}|\(punkt\)) ?| (?:dot|punkt|punto|点|點) |点|點)"
 _EMAIL = re.compile(rf"[\w.+%-]{{1,64}}{_AT}[\w-]{{1,63}}(?:{_DOT}[\w-]{{2,63}})")
 _TLD = (
-    "com|net|org|info|biz|io|co|app|dev|ai|me|tv|xyz|shop|store|online|site|top|club|link|click|edu|gov|mil|int|test|example|onion|local"
-    "|eu|uk|de|at|ch|fr|es|it|nl|be|pl|pt|se|no|dk|fi|ie|ru|ua|tr|cn|tw|hk|jp|kr|sg|my|th|vn|in|au|nz|us|ca|mx|br|ar|cl|ly|gl|gg|cc|ws|to"
+    "com|net|org|info|biz|io|co|app|dev|ai|me|tv|xyz|shop|store|online|site|top|club|link|click|edu|gov|mil"
+    "|int|test|example|onion|local"
+    "|eu|uk|de|at|ch|fr|es|it|nl|be|pl|pt|se|no|dk|fi|ie|ru|ua|tr|cn|tw|hk|jp|kr|sg|my|th|vn|in|au|nz|us|ca"
+    "|mx|br|ar|cl|ly|gl|gg|cc|ws|to"
 )
 _EMAIL_SPOKEN = re.compile(
     rf"[\w.+%-]{{1,64}} (?:at|arroba|klammeraffe) [\w-]{{1,63}}(?: (?:dot|punkt|punto) ?|\.)(?:{_TLD})(?![\w-])"
