@@ -1,4 +1,4 @@
-"""What is kept is what the customer wrote, less everything nobody can see; what is compared forgets how it was typed."""
+"""What is kept is what the customer wrote, less what nobody can see; what is compared forgets how it was typed."""
 
 from __future__ import annotations
 

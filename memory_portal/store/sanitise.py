@@ -1,4 +1,4 @@
-"""Text as somebody sent it in, text fit to be kept or compared out: hidden and control characters go, what was meant stays.
+"""Text as somebody sent it in, text fit to be kept or compared out: hidden characters go, what was meant stays.
 Kept text is NFC only, because NFKC changes meaning (10² is not 102). Compared text (`fold`) is never stored.
 May be imported by every room of the store; imports types, errors and enums only.
 """
@@ -48,8 +48,8 @@ _EMOJI = re.compile(
 )
 _IDEOGRAPH = re.compile("[\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003fffd]")
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
-# Scripts whose spelling uses the joiners: Arabic and Syriac to N'Ko, the Indic scripts to Sinhala, Myanmar, Khmer, Mongolian,
-# and the later blocks of the same.
+# Scripts whose spelling uses the joiners: Arabic and Syriac to N'Ko, the Indic scripts to Sinhala, Myanmar, Khmer,
+# Mongolian, and the later blocks of the same.
 _JOINING = re.compile(
     "[\u0600-\u085f\u0860-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\u1b00-\u1bff\ua800-\ua8ff"
     "\ua980-\ua9df\uaa60-\uaa7f\uaae0-\uaaff\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010a5f\U00011000-\U0001177f"
@@ -87,7 +87,7 @@ def normalise_key(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The form that is compared and never stored: case, width, typographic signs, hidden characters and spacing do not count.
+    """The form that is compared and never stored: case, width, typography, hidden characters and spacing do not count.
 
     Powers and fractions stay apart from plain digits: 10² folds to 10^2, 5½ to 5 1/2.
     """
@@ -127,7 +127,7 @@ def draft(
     topics: Iterable[str] = (),
     suspicion: Reason | None = None,
 ) -> Draft:
-    """A Draft out of raw fields. Raises InvalidDraft naming field and limit; a clock that runs ahead counts as `now`."""
+    """A Draft of raw fields. Raises InvalidDraft naming field and limit; a clock that runs ahead counts as `now`."""
     _refuse_vast("value", value, VALUE_LIMIT)
     _refuse_vast("source_quote", source_quote, QUOTE_LIMIT)
     return Draft(

@@ -1,4 +1,4 @@
-"""Passwords and keys: text as it was written in, yes or no out. Rules by form, by the name beside a value, by sentence, by chance.
+"""Passwords and keys: text in, yes or no out. Told by their form, by the name beside a value, by sentence, by chance.
 The forms are those their issuers publish; lengths are loose, because a shortened key is still nothing to remember.
 Imports nothing of the project.
 """
@@ -88,7 +88,7 @@ FORMS = (
 # Tokens stand at the start of a word: behind a letter or digit it is the middle of something else.
 _FORMS = re.compile("|".join(rf"(?:(?<![A-Za-z0-9])(?:{form.pattern}))" for form in FORMS))
 
-# --- a name beside a value ----------------------------------------------------------------------------------------------
+# --- a name beside a value ------------------------------------------------------------------------------------------
 
 _STRONG_NAME = (
     r"pass(?:word|wd|wort|phrase|code)s?|pwd|passwd|kennwort|contrase[nñ]a|clave|secret|token|api[ _.-]?key"
@@ -101,9 +101,9 @@ _NAMED_STRONGLY = re.compile(rf"(?:{_STRONG_NAME}){_ASSIGNS}(?P<value>[^\s'\"`,;
 _NAMED_WEAKLY = re.compile(rf"(?:{_WEAK_NAME}){_ASSIGNS}(?P<value>[^\s'\"`,;)\]]{{12,}})", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"[$%<{(\[]|x{4,}|\*{3,}|\.{3}|null|none|true|false|undefined", re.IGNORECASE)
 
-# --- a sentence ---------------------------------------------------------------------------------------------------------
+# --- a sentence -----------------------------------------------------------------------------------------------------
 
-_SECRET_NOUN = (
+_NOUN = (
     r"pass ?word|pass ?code|pass ?phrase|pin(?: code| number)?|cvv2?|cvc2?|security code|door code|gate code"
     r"|alarm code|access code|unlock code"
     r"|safe combination|secret word|mother'?s maiden name|one[- ]time code|otp|verification code|recovery code"
@@ -112,12 +112,12 @@ _SECRET_NOUN = (
     r"|c[oó]digo (?:de seguridad|secreto|de acceso)"
 )
 _SENTENCE = re.compile(
-    rf"\b(?:{_SECRET_NOUN})(?: (?:for|to|of|on|at|in|f[uü]r|zum|zur|von|vom|para|de|del|a)\b[^.:;=]{{1,40}}?)?"
+    rf"\b(?:{_NOUN})(?: (?:for|to|of|on|at|in|f[uü]r|zum|zur|von|vom|para|de|del|a)\b[^.:;=]{{1,40}}?)?"
     r"(?: is| was| are| ist| lautet| war| es| era| ?=| ?:| ?->) ?(?:now |still |currently |jetzt |noch |ahora )?"
     r"[\"'(]?(?P<value>[^\s\"',;]{3,40}?)(?P<end>[.!?]?[\"')]?(?:[.!,;]|$))?(?=[\s\"',;)]|$)"
 )
 _SENTENCE_BARE = re.compile(
-    rf"\b(?:{_SECRET_NOUN}) (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
+    rf"\b(?:{_NOUN}) (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
 )
 _SENTENCE_CJK = re.compile(
     r"(?:密碼|密码|口令|驗證碼|验证码|安全碼|安全码|パスワード|暗証番号)(?:就)?(?:是|为|為|:|は|=|改成|設為"
@@ -125,23 +125,24 @@ _SENTENCE_CJK = re.compile(
 )
 _SENTENCE_BACKWARDS = re.compile(
     rf"(?P<value>[^\s\"',;]{{4,40}})[\"']? (?:is|was|ist|es) (?:my|our|the|mein|unser|das|mi|la"
-    rf"|nuestra)\w* [^.]{{0,20}}?(?:{_SECRET_NOUN})\b"
+    rf"|nuestra)\w* [^.]{{0,20}}?(?:{_NOUN})\b"
 )
 # What is said about a password rather than being one.
-_TALK = frozenset(
-    """about above again all already also always always an annoying any anything as awful bad been being best better broken called changed
-    compromised confidential different difficult easy enough every everything expired expiring fine forgotten generally given good great
-    hard hidden important in incorrect insecure kept known leaked like long lost managed managers manager missing more much needed never
-    new no not nothing often old on one only outdated okay private protected random reset required resets safe saved secret secure sent
-    set short simple so something stolen stored strong stuck that the them there this to too tricky unique unknown used usually very weak
-    what when which wrong your for from with without where how because whatever usually written
-    abgelaufen das der die ein eine einfach falsch geheim gut immer kein lang leicht nicht neu nie schwer sehr sicher unsicher unwichtig
-    vergessen verloren wichtig zu kurz
-    demasiado dif[ií]cil f[aá]cil importante incorrecta larga la el larga muy no nueva nunca olvidada perdida segura siempre una un corta
-    """.split()
-)
+_TALK = """
+    about above again all already also always an annoying any anything as awful bad been being best better
+    broken called changed compromised confidential different difficult easy enough every everything expired
+    expiring fine forgotten generally given good great hard hidden important in incorrect insecure kept known
+    leaked like long lost managed managers manager missing more much needed never new no not nothing often old
+    on one only outdated okay private protected random reset required resets safe saved secret secure sent set
+    short simple so something stolen stored strong stuck that the them there this to too tricky unique unknown
+    used usually very weak what when which wrong your for from with without where how because whatever written
+    abgelaufen das der die ein eine einfach falsch geheim gut immer kein lang leicht nicht neu nie schwer sehr
+    sicher unsicher unwichtig vergessen verloren wichtig zu kurz demasiado difícil fácil importante incorrecta
+    larga la el muy nueva nunca olvidada perdida segura siempre una un corta
+"""
+_TALK_WORDS = frozenset(_TALK.split())
 
-# --- chance -------------------------------------------------------------------------------------------------------------
+# --- chance ---------------------------------------------------------------------------------------------------------
 
 _OPAQUE = re.compile(r"[A-Za-z0-9+/=_~.%-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -150,8 +151,8 @@ _RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 OPAQUE_LENGTH = 20
 OPAQUE_RUN = 3.0
 TIGHT_RUN = 2.2
-"""Mean length of a run of one kind of character: random letters and digits change kind about every two, words and numbers
-do not. With few runs of digits the tighter figure holds, because product names strung together come close."""
+"""Mean length of a run of one kind of character. Random letters and digits change kind about every two, words and
+numbers do not. With few runs of digits the tighter figure holds, because product names strung together come close."""
 
 
 def has_secret(raw: str, folded: str) -> bool:
@@ -168,7 +169,7 @@ def has_secret(raw: str, folded: str) -> bool:
 
 
 def looks_random(text: str, length: int) -> bool:
-    """Letters and digits change places too often for words, names or numbers. Judged on each part between separators."""
+    """Letters and digits change places too often for words and numbers. Judged on each part between separators."""
     if _UUID.search(text):
         return True
     return any(len(part) >= length and _is_mixed(part) for part in _PART.findall(text)) or _is_mixed_in_parts(
@@ -223,4 +224,4 @@ def _is_told(match: re.Match[str]) -> bool:
     if any(map(str.isdigit, value)):
         return True
     ends = match.groupdict().get("end", "")
-    return ends is not None and value.isascii() and value not in _TALK and len(value) >= 4
+    return ends is not None and value.isascii() and value not in _TALK_WORDS and len(value) >= 4

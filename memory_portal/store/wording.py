@@ -1,5 +1,5 @@
-"""What a text is about, told by its words: an order to the assistant, something GDPR Art. 9 protects, another person.
-English, Chinese (both scripts), German, Spanish. A hit never refuses by itself: it makes a question or asks for consent.
+"""What a text is about, by its words: an order to the assistant, what GDPR Art. 9 protects, another person.
+English, Chinese (both scripts), German, Spanish. A hit never refuses: it makes a question or asks for consent.
 Pure: imports the store's sanitise only.
 """
 
@@ -37,7 +37,7 @@ def about_other_person(text: str) -> bool:
     return _OTHER_PERSON.search(fold(text)) is not None
 
 
-# --- orders to the assistant --------------------------------------------------------------------------------------------
+# --- orders to the assistant ----------------------------------------------------------------------------------------
 
 _WHO = r"(?:the |this |every |each |any |all )?(?:user|customer|client|shopper|visitor|buyer)s?"
 _ORDERS = (
@@ -96,8 +96,8 @@ INSTRUCTIONS = (
     ),
     Rule(
         "tell the customer",
-        rf"\b(?:tell|inform|convince|advise|instruct|encourage|persuade|notify|urge|direct|remind|redirect"
-        rf"|ask) (?:the |this |every |each |any |all |other )(?:user|customer|client|shopper|visitor|buyer)s?\b",
+        r"\b(?:tell|inform|convince|advise|instruct|encourage|persuade|notify|urge|direct|remind|redirect"
+        r"|ask) (?:the |this |every |each |any |all |other )(?:user|customer|client|shopper|visitor|buyer)s?\b",
     ),
     Rule(
         "when asked",
@@ -286,7 +286,7 @@ INSTRUCTIONS = (
     ),
 )
 
-# --- other people -------------------------------------------------------------------------------------------------------
+# --- other people ---------------------------------------------------------------------------------------------------
 
 _KIN_EN = (
     r"(?:step|grand|god|great-?grand|foster |half-?)?-?(?:daughter|son|mother|father|mom|mum|mommy|mummy|dad"
@@ -341,9 +341,9 @@ OTHER_PEOPLE = (
     ),
     Rule(
         "has a daughter",
-        rf"\b(?:has|have|with|for|had) (?:an?|two|three|four|five|twin|\d) (?:[\w'-]+ ){{0,2}}(?:daughter|son|child"
-        rf"|children|kid|wife|husband|brother|sister|grandchild|grandson|granddaughter|nephew|niece|toddler|newborn"
-        rf"|roommate|boyfriend|girlfriend|partner|fianc[eé]e?|friend|colleague)(?:ren|s)?\b",
+        r"\b(?:has|have|with|for|had) (?:an?|two|three|four|five|twin|\d) (?:[\w'-]+ ){0,2}(?:daughter|son|child"
+        r"|children|kid|wife|husband|brother|sister|grandchild|grandson|granddaughter|nephew|niece|toddler|newborn"
+        r"|roommate|boyfriend|girlfriend|partner|fianc[eé]e?|friend|colleague)(?:ren|s)?\b",
     ),
     Rule(
         "he or she",

@@ -1,5 +1,5 @@
 """What a key, a value or a quote must not contain: texts in, the first reason against them out, or None.
-Every text is read as it stands, folded, joined ("key value") and with spelled-out digits. What cannot be checked is refused.
+Each is read as it stands, folded, joined ("key value") and with digits spelled out. What cannot be checked is refused.
 Pure: imports enums and the store's sanitise and detector rooms only.
 """
 
@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from memory_portal.enums import Reason
-from memory_portal.store import identifiers, secrets
+from memory_portal.store import secrets
+from memory_portal.store.digits import spoken_as_digits, unglued
+from memory_portal.store.papers import has_identity_number
+from memory_portal.store.payment import has_bank_account, has_card
+from memory_portal.store.phones import has_phone
 from memory_portal.store.sanitise import clean, fold
 from memory_portal.store.wording import about_other_person, instruction_shaped, sensitive
 
@@ -20,7 +24,7 @@ __all__ = ["about_other_person", "inspect", "instruction_shaped", "sensitive"]
 
 
 class Reading(NamedTuple):
-    """One way to read what was sent: `raw` keeps case, `folded` forgets typing, `numbers` has dates and prices masked."""
+    """One way to read a text: `raw` keeps case, `folded` forgets typing, `numbers` has dates and prices masked."""
 
     raw: str
     folded: str
@@ -34,7 +38,7 @@ Detector = Callable[[Reading], bool]
 def inspect(
     key: str, value: str, quote: str = "", *, region: str = "", patterns: Sequence[re.Pattern[str]] = ()
 ) -> Reason | None:
-    """The reason why this may not be kept. `region` is the customer's country (ISO, two letters), for telephone numbers.
+    """The reason why this may not be kept. `region` is the customer's country (two letters), for telephone numbers.
 
     A detector that fails counts as a refusal: nothing unchecked is kept, and nothing of the text leaves this function.
     """
@@ -67,13 +71,13 @@ def _readings(key: str, value: str, quote: str, region: str) -> Iterator[Reading
 
 def _ways(raw: str, region: str) -> Iterator[Reading]:
     folded = fold(raw)
-    yield Reading(raw, folded, identifiers.unglued(folded), region)
-    figures = identifiers.spoken_as_digits(folded)
+    yield Reading(raw, folded, unglued(folded), region)
+    figures = spoken_as_digits(folded)
     if figures != folded:
-        yield Reading(figures, figures, identifiers.unglued(figures), region)
+        yield Reading(figures, figures, unglued(figures), region)
 
 
-# --- e-mail, links, markup ----------------------------------------------------------------------------------------------
+# --- e-mail, links, markup ------------------------------------------------------------------------------------------
 
 _AT = r"(?: ?(?:@|\(at\)|\[at\]|\{at\}|<at>|\(a\)|艾特) ?)"
 _DOT = r"(?: ?(?:\.|\(dot\)|\[dot\]|\{dot\}|\(punkt\)) ?| (?:dot|punkt|punto|点|點) |点|點)"
@@ -148,33 +152,13 @@ def has_markup(reading: Reading) -> bool:
     return _MARKUP.search(text) is not None or ("&" in text and _MARKUP.search(html.unescape(text)) is not None)
 
 
-def _has_card(reading: Reading) -> bool:
-    return identifiers.has_card(reading.numbers)
-
-
-def _has_bank_account(reading: Reading) -> bool:
-    return identifiers.has_bank_account(reading.folded)
-
-
-def _has_identity_number(reading: Reading) -> bool:
-    return identifiers.has_identity_number(reading.folded)
-
-
-def _has_phone(reading: Reading) -> bool:
-    return identifiers.has_phone(reading.numbers, reading.region)
-
-
-def _has_secret(reading: Reading) -> bool:
-    return secrets.has_secret(reading.raw, reading.folded)
-
-
 DETECTORS: list[tuple[Reason, Detector]] = [
-    (Reason.CARD, _has_card),
-    (Reason.IBAN, _has_bank_account),
-    (Reason.NATIONAL_ID, _has_identity_number),
+    (Reason.CARD, lambda reading: has_card(reading.numbers)),
+    (Reason.IBAN, lambda reading: has_bank_account(reading.folded)),
+    (Reason.NATIONAL_ID, lambda reading: has_identity_number(reading.folded)),
     (Reason.EMAIL, has_email),
-    (Reason.SECRET, _has_secret),
-    (Reason.PHONE, _has_phone),
+    (Reason.SECRET, lambda reading: secrets.has_secret(reading.raw, reading.folded)),
+    (Reason.PHONE, lambda reading: has_phone(reading.numbers, reading.region)),
     (Reason.LINK, has_link),
     (Reason.LINK, has_network_address),
     (Reason.MARKUP, has_markup),
