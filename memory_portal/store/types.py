@@ -35,7 +35,9 @@ class Subject:
 
     def __post_init__(self) -> None:
         if not self.subject_id or len(self.subject_id) > SUBJECT_LIMIT:
-            raise InvalidDraft("subject_id", Reason.TOO_LONG, f"subject_id takes 1 to {SUBJECT_LIMIT} characters", limit=SUBJECT_LIMIT)
+            raise InvalidDraft(
+                "subject_id", Reason.TOO_LONG, f"subject_id takes 1 to {SUBJECT_LIMIT} characters", limit=SUBJECT_LIMIT
+            )
         if any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in self.subject_id):
             raise InvalidDraft("subject_id", Reason.BAD_KEY, "subject_id takes no control characters")
 
@@ -94,13 +96,22 @@ class Draft:
             ("source_quote", self.source_quote, QUOTE_LIMIT),
         ):
             if len(text) > limit:
-                raise InvalidDraft(name, Reason.TOO_LONG, f"{name} takes at most {limit} characters, this has {len(text)}", limit=limit)
+                raise InvalidDraft(
+                    name, Reason.TOO_LONG, f"{name} takes at most {limit} characters, this has {len(text)}", limit=limit
+                )
         if not self.key:
-            raise InvalidDraft("key", Reason.EMPTY, "key is empty once punctuation and invisible characters are taken out")
+            raise InvalidDraft(
+                "key", Reason.EMPTY, "key is empty once punctuation and invisible characters are taken out"
+            )
         if not self.value and self.action is ChangeAction.REMEMBER:
             raise InvalidDraft("value", Reason.EMPTY, "value is empty once invisible characters are taken out")
         if len(self.topics) > TOPICS_LIMIT or any(len(topic) > TOPIC_LIMIT for topic in self.topics):
-            raise InvalidDraft("topics", Reason.TOO_LONG, f"topics takes {TOPICS_LIMIT} words of {TOPIC_LIMIT} characters", limit=TOPICS_LIMIT)
+            raise InvalidDraft(
+                "topics",
+                Reason.TOO_LONG,
+                f"topics takes {TOPICS_LIMIT} words of {TOPIC_LIMIT} characters",
+                limit=TOPICS_LIMIT,
+            )
         if self.said_at.tzinfo is None:
             raise InvalidDraft("said_at", Reason.BAD_KEY, "said_at needs a time zone")
 
@@ -254,12 +265,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What one read hands to an agent: the facts by layer, in order, and the time of the newest change among all facts."""
+    """What one read hands to an agent: the facts by layer, in order, and how long it holds."""
 
     always: tuple[Fact, ...]
     relevant: tuple[Fact, ...] = ()
     dropped: int = 0
     """Facts of layer 1 left out by the character budget; safety is never among them."""
+    version: int = 0
+    """Moves with every change to this customer's facts, choices and consents."""
+    until: datetime | None = None
+    """The first instant at which a fact ends by itself, so that the answer changes though the version does not."""
 
 
 @dataclass(frozen=True, slots=True)

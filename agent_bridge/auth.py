@@ -1,0 +1,234 @@
+"""Who is calling. In: the key an agent shows. Out: a Grant, the same for REST and MCP, or NotAuthenticated with a code.
+
+A key is `mp_live_` or `mp_test_`, 43 signs of base62 for 32 random bytes, and 6 for their checksum, so that a typo is told from a
+wrong key without asking the database. Kept of it: a look-up prefix and an HMAC under a versioned pepper. Imports models only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from math import ceil
+
+from django.conf import settings
+from django.db import transaction
+
+from agent_bridge.models import AgentKey
+from memory_portal import store
+from memory_portal.enums import ActorKind
+
+READ = "facts:read"
+READ_SAFETY = "facts:read:safety"
+PROPOSE = "facts:propose"
+WRITE = "facts:write"
+DELETE = "facts:delete"
+TURNS = "turns:write"
+LINKS = "links:create"
+SCOPES = (READ, READ_SAFETY, PROPOSE, WRITE, DELETE, TURNS, LINKS)
+
+LIFE = timedelta(days=90)
+LONGEST_LIFE = timedelta(days=365)
+OVERLAP = timedelta(hours=24)
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BODY, CHECK, SHOWN = 43, 6, 8
+KEY = re.compile(rf"(mp_(?:live|test)_)([0-9A-Za-z]{{{BODY}}})([0-9A-Za-z]{{{CHECK}}})")
+KEY_LIKE = re.compile(r"mp_(?:live|test)_[0-9A-Za-z]{8,}")
+"""The published pattern: what a secret scanner looks for, and what may stand in no address."""
+
+
+class NotAuthenticated(Exception):
+    """`code` is one of key_missing, key_malformed, key_unknown, key_revoked, key_expired: each in the table of problems."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class TooManyCalls(Exception):
+    """The key, or all keys together, had this minute's calls. `retry_after` is in whole seconds, at least 1."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__("too many calls")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a caller may do: under which key, for which profile's customers, and for which one of them where that is bound."""
+
+    key: AgentKey
+    profile: str
+    agent: str
+    scopes: frozenset[str]
+    subject: store.Subject | None = None
+
+    def allows(self, *any_of: str) -> bool:
+        return not self.scopes.isdisjoint(any_of)
+
+    @property
+    def actor(self) -> store.Actor:
+        return store.Actor(ActorKind.AGENT, str(self.key.pk), self.agent)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The categories this caller is never shown."""
+        return frozenset() if READ_SAFETY in self.scopes else frozenset({store.SAFETY})
+
+
+# --- the text of a key ------------------------------------------------------------------------------------------------
+
+
+def base62(number: int, length: int) -> str:
+    signs = []
+    for _ in range(length):
+        number, sign = divmod(number, 62)
+        signs.append(DIGITS[sign])
+    return "".join(reversed(signs))
+
+
+def checksum(text: str) -> str:
+    return base62(zlib.crc32(text.encode()), CHECK)
+
+
+def new_key(*, test: bool = False) -> str:
+    body = ("mp_test_" if test else "mp_live_") + base62(int.from_bytes(secrets.token_bytes(32)), BODY)
+    return body + checksum(body)
+
+
+def well_formed(key: str) -> bool:
+    """Whether it can be a key of ours at all. False for a key with a typo; asks nobody."""
+    found = KEY.fullmatch(key)
+    return found is not None and hmac.compare_digest(checksum(found[1] + found[2]), found[3])
+
+
+def prefix(key: str) -> str:
+    return key[: len("mp_live_") + SHOWN]
+
+
+@lru_cache(maxsize=4)
+def peppers(setting: str) -> dict[int, bytes]:
+    """`AGENT_KEY_PEPPER` is one secret, version 1, or several as `2:secret,1:secret`: the highest makes, all recognise."""
+    parts = [re.fullmatch(r"(\d{1,4}):(.+)", part.strip()) for part in setting.split(",")]
+    if all(parts):
+        return {int(part[1]): part[2].encode() for part in parts if part}
+    return {1: setting.encode()}
+
+
+def digest(key: str, pepper: bytes) -> str:
+    return hmac.new(pepper, key.encode(), hashlib.sha256).hexdigest()
+
+
+# --- the life of a key ------------------------------------------------------------------------------------------------
+
+
+def issue(
+    name: str, profile: str, scopes: Iterable[str], *, now: datetime, life: timedelta = LIFE, test: bool = False
+) -> tuple[AgentKey, str]:
+    """A new key's row, and the key itself, which exists nowhere else. Raises ValueError naming what is wrong."""
+    wanted = [scope for scope in SCOPES if scope in set(scopes)]
+    if unknown := sorted(set(scopes) - set(SCOPES)):
+        raise ValueError(f"scopes: there is no {unknown[0]}; the scopes are {', '.join(SCOPES)}")
+    if not wanted:
+        raise ValueError("scopes: at least one is needed")
+    if profile not in store.policy().profiles:
+        raise ValueError(f"profile: the policy has none of this name; it has {', '.join(store.policy().profiles)}")
+    if not timedelta(0) < life <= LONGEST_LIFE:
+        raise ValueError(f"life: at most {LONGEST_LIFE.days} days")
+    name = store.clean(name)
+    if not 0 < len(name) <= 64:
+        raise ValueError("name: 1 to 64 characters")
+    key = new_key(test=test)
+    version, pepper = max(peppers(settings.AGENT_KEY_PEPPER).items())
+    row = AgentKey.objects.create(
+        name=name,
+        profile=profile,
+        prefix=prefix(key),
+        digest=digest(key, pepper),
+        pepper_version=version,
+        scopes=wanted,
+        created_at=now,
+        expires_at=now + life,
+    )
+    return row, key
+
+
+def rotate(old: AgentKey, *, now: datetime, overlap: timedelta = OVERLAP, life: timedelta = LIFE) -> tuple[AgentKey, str]:
+    """A successor with the same rights. The old key works until `overlap` is over, so that no call fails meanwhile."""
+    with transaction.atomic():
+        row, key = issue(
+            old.name, old.profile, old.scopes, now=now, life=life, test=old.prefix.startswith("mp_test_")
+        )
+        old.expires_at = min(old.expires_at, now + overlap)
+        old.save(update_fields=["expires_at"])
+    return row, key
+
+
+def revoke(key: AgentKey, *, now: datetime) -> None:
+    """Dead for every process at once: each call asks the database."""
+    if key.revoked_at is None:
+        key.revoked_at = now
+        key.save(update_fields=["revoked_at"])
+
+
+# --- a call -----------------------------------------------------------------------------------------------------------
+
+# One round trip: find the key, count the call for it and for all, touch the time of last use once a minute. Only a live key
+# counts. Every call takes its own key's row before the common one, so two of them cannot wait for each other in a circle.
+CALL = """
+WITH held AS (
+    SELECT * FROM agent_bridge_agentkey WHERE prefix = %(prefix)s AND digest = ANY(%(digests)s)
+), live AS (
+    SELECT id FROM held WHERE revoked_at IS NULL AND expires_at > %(now)s
+), used AS (
+    UPDATE agent_bridge_agentkey AS k SET last_used_at = %(now)s FROM live
+    WHERE k.id = live.id AND (k.last_used_at IS NULL OR k.last_used_at <= %(minute_ago)s)
+), counted AS (
+    INSERT INTO agent_bridge_callwindow AS w (name, started_at, calls)
+    SELECT 'key:' || id, %(now)s, 1 FROM live UNION ALL SELECT 'whole', %(now)s, 1 FROM live
+    ON CONFLICT (name) DO UPDATE SET
+        calls = CASE WHEN w.started_at <= %(minute_ago)s THEN 1 ELSE w.calls + 1 END,
+        started_at = CASE WHEN w.started_at <= %(minute_ago)s THEN %(now)s ELSE w.started_at END
+    RETURNING name, started_at, calls
+)
+SELECT held.*, own.calls AS own_calls, own.started_at AS own_since, whole.calls AS all_calls, whole.started_at AS all_since
+FROM held
+LEFT JOIN counted AS own ON own.name <> 'whole'
+LEFT JOIN counted AS whole ON whole.name = 'whole'
+"""
+MINUTE = timedelta(minutes=1)
+
+
+def grant(authorization: str, *, now: datetime) -> Grant:
+    """What the Authorization header entitles to, counted as one call. Raises NotAuthenticated or TooManyCalls."""
+    scheme, _, key = authorization.partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        raise NotAuthenticated("key_missing")
+    if not well_formed(key):
+        raise NotAuthenticated("key_malformed")
+    row = _counted(key, now)
+    if row is None:
+        raise NotAuthenticated("key_unknown")
+    if row.revoked_at is not None:
+        raise NotAuthenticated("key_revoked")
+    if row.expires_at <= now:
+        raise NotAuthenticated("key_expired")
+    counted = vars(row)
+    for whose, limit in (("own", settings.BRIDGE_CALLS_PER_KEY), ("all", settings.BRIDGE_CALLS)):
+        if counted[f"{whose}_calls"] > limit:
+            raise TooManyCalls(max(1, ceil((counted[f"{whose}_since"] + MINUTE - now).total_seconds())))
+    return Grant(row, row.profile, row.name, frozenset(row.scopes))
+
+
+def _counted(key: str, now: datetime) -> AgentKey | None:
+    digests = [digest(key, pepper) for pepper in peppers(settings.AGENT_KEY_PEPPER).values()]
+    values = {"prefix": prefix(key), "digests": digests, "now": now, "minute_ago": now - MINUTE}
+    return next(iter(AgentKey.objects.raw(CALL, values)), None)
