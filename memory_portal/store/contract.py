@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
@@ -77,6 +78,7 @@ class DjangoMemoryStore:
         self._clock = clock
         # Threads of our own: each keeps one database connection, so their number bounds the connections.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="memory-store")
+        self._connections: set[BaseDatabaseWrapper] = set()
 
     async def get_facts(self, subject_id: str) -> list[Any]:
         """Every fact an agent may see, in the order they were first written; [] for an unknown subject."""
@@ -103,16 +105,24 @@ class DjangoMemoryStore:
         return await self._run(self._generation, subject_id)
 
     async def _run(self, act: Callable[..., T], *args: Any) -> T:
-        def with_fresh_connection() -> T:
+        def with_usable_connection() -> T:
             close_old_connections()
-            try:
-                return act(*args)
-            finally:
-                close_old_connections()
+            mine = connections[DEFAULT_DB_ALIAS]
+            if mine not in self._connections:
+                mine.inc_thread_sharing()  # so that close() may close it
+                self._connections.add(mine)
+            return act(*args)
 
-        run: Callable[[], Any] = sync_to_async(with_fresh_connection, thread_sensitive=False, executor=self._threads)
+        run: Callable[[], Any] = sync_to_async(with_usable_connection, thread_sensitive=False, executor=self._threads)
         result: T = await run()
         return result
+
+    def close(self) -> None:
+        """Wait for what runs and close this store's threads and database connections."""
+        self._threads.shutdown()
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
 
     def _subject(self, subject_id: str) -> Subject:
         return Subject(subject_id, self._profile)

@@ -72,6 +72,7 @@ Arguments: `customer_id`; `what`, one of "cleared", "learning_paused", "forgotte
 erased. Receivers cancel waiting jobs and blank those texts, and return how many jobs they discarded.
 """
 
+CLOCK = Actor(ActorKind.SYSTEM)
 STONE_TEXT = b"memory-portal tombstone v1"
 
 
@@ -102,8 +103,16 @@ class Desk:
         return value_mac(self.customer, text)
 
     def event(
-        self, kind: EventKind, *, fact_id: int | None = None, key: str = "", code: str = "", agent: str = ""
+        self,
+        kind: EventKind,
+        *,
+        fact_id: int | None = None,
+        key: str = "",
+        code: str = "",
+        agent: str = "",
+        actor: Actor | None = None,
     ) -> None:
+        actor = actor or self.actor
         self.touched = True
         FactEvent.objects.create(
             customer=self.customer,
@@ -112,9 +121,9 @@ class Desk:
             fact_id=fact_id,
             key=key,
             code=code,
-            actor_kind=self.actor.kind,
-            actor_id=self.actor.id,
-            agent=agent or (self.actor.name if self.actor.kind in (ActorKind.AGENT, ActorKind.JOB) else ""),
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            agent=agent or (actor.name if actor.kind in (ActorKind.AGENT, ActorKind.JOB) else ""),
         )
 
     def row(self, fact_id: int, version: int | None = None) -> MemoryFact:
@@ -147,6 +156,7 @@ def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool
         row = _lock(customer, now, create=create)
         desk = Desk(row, actor, now, Held(), {})
         _load(desk)
+        _erase_expired(desk)
         yield desk
         if desk.touched:  # Agents' caches hang on this number.
             row.version += 1
@@ -195,6 +205,15 @@ def _load(desk: Desk) -> None:
         new_today=customer.events.filter(kind=EventKind.LEARNED, at__gte=midnight).count(),
         cleared_at=customer.cleared_at,
     )
+
+
+def _erase_expired(desk: Desk) -> None:
+    """What has reached its end is gone, whether the sweeper came by or not: it must not stand in a new fact's way."""
+    over = list(MemoryFact.objects.of(desk.customer).expired(desk.now))
+    for row in over:
+        desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, actor=CLOCK)
+    if over:
+        _erase(desk, over)
 
 
 def snapshot(row: MemoryFact) -> Fact:
@@ -856,17 +875,12 @@ def sweep(*, now: datetime, batch: int = 500, stop: Callable[[], bool] = lambda:
     for customer_id in _due(now, batch):
         if stop():
             break
-        with locked(customer_id, Actor(ActorKind.SYSTEM), now) as desk:
-            over = list(MemoryFact.objects.of(desk.customer).expired(now))
-            for row in over:
-                desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key)
-            if over:
-                _erase(desk, over)
+        done["facts"] += MemoryFact.objects.of(customer_id).expired(now).count()
+        with locked(customer_id, CLOCK, now) as desk:  # which erases the facts
             asked = list(desk.customer.proposals.filter(expires_at__lte=now))
             for proposal in asked:
                 desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=proposal.fact_id, key=proposal.key, code=proposal.reason)
                 proposal.delete()
-            done["facts"] += len(over)
             done["proposals"] += len(asked)
     stones = Tombstone.objects.filter(watermark__lt=now - timedelta(days=policy().limits.tombstone_days))
     done["tombstones"], _ = stones.delete()
