@@ -1,7 +1,6 @@
-"""What a draft says about the facts held: nothing, the same, a change, a contradiction. Pure; in: values, out: a Verdict.
-
-A wrong Same or Replaces loses memory, a wrong New only keeps two facts. So whatever is not certain is New.
-Imports types, enums, sanitise and words only.
+"""A draft and the facts held in, a Verdict out: nothing like it, the same, a change, a contradiction. Pure.
+A wrong Same or Replaces loses memory, a wrong New only keeps two facts: whatever is not certain is New.
+Imports types, enums and words only.
 """
 
 from __future__ import annotations
@@ -10,7 +9,20 @@ from collections.abc import Sequence
 
 from memory_portal.enums import ChangeAction
 from memory_portal.store.types import CONSTRAINT, SAFETY, Conflicts, Draft, Fact, New, Replaces, Same, Verdict
-from memory_portal.store.words import NOT, ONCE, SIZES, Reading, bases, is_measure, key_words, names, read
+from memory_portal.store.words import (
+    NOT,
+    ONCE,
+    SIZES,
+    Reading,
+    bases,
+    is_measure,
+    key_words,
+    names,
+    opens_statement,
+    read,
+    simplified,
+    table,
+)
 
 __all__ = ["Verdict", "compare", "protection", "same_meaning", "stronger", "weakens"]
 
@@ -18,41 +30,49 @@ PROTECTION = {SAFETY: 2, CONSTRAINT: 1}
 
 # Whom a key may be about beside the customer: the same words under such a key are another fact.
 OTHERS = bases(
-    """son daughter wife husband spouse partner mother father sister brother child baby toddler girlfriend boyfriend fiance friend
-    grandmother grandfather grandma grandpa uncle aunt niece nephew parent family dog cat pet horse colleague boss guest gift
-    recipient team
-    sohn tochter frau mann ehemann ehefrau partnerin mutter vater schwester bruder kind hund katze freund freundin geschenk
-    hijo hija esposa esposo marido mujer madre padre hermana hermano niño niña perro gato amigo amiga regalo"""
+    """son daughter wife husband spouse partner mother father sister brother child baby toddler girlfriend boyfriend
+    fiance friend grandmother grandfather grandma grandpa uncle aunt niece nephew parent family dog cat pet horse
+    colleague boss guest gift recipient team sohn tochter frau mann ehemann ehefrau partnerin mutter vater schwester
+    bruder kind hund katze freund freundin geschenk hijo hija esposa esposo marido mujer madre padre hermana hermano
+    niño niña perro gato amigo amiga regalo"""
 )
-OTHERS_ZH = "儿子 女儿 孩子 小孩 宝宝 老婆 太太 妻子 老公 先生 丈夫 妈 爸 父母 爷爷 奶奶 哥 弟 姐 妹 狗 猫 宠物 朋友 同事 家人 礼物".split()
+OTHERS_ZH = table(
+    """儿子 女儿 孩子 小孩 宝宝 老婆 太太 妻子 老公 先生 丈夫 妈 爸 父母 爷爷 奶奶 哥 弟 姐 妹 狗 猫 宠物 朋友 同事
+    家人 礼物"""
+)
 # When or for what a key's words hold.
 OCCASIONS = bases(
-    """breakfast brunch lunch dinner supper snack work office home school gym travel trip flight wedding party birthday christmas
-    summer winter autumn weekend weekday morning afternoon evening night holiday sport running hiking cycling camping everyday
-    formal casual frühstück mittagessen abendessen arbeit büro reise sommer desayuno almuerzo cena trabajo viaje verano invierno"""
+    """breakfast brunch lunch dinner supper snack work office home school gym travel trip flight wedding party
+    birthday christmas summer winter autumn weekend weekday morning afternoon evening night holiday sport running
+    hiking cycling camping everyday formal casual frühstück mittagessen abendessen arbeit büro reise sommer desayuno
+    almuerzo cena trabajo viaje verano invierno"""
 )
 # What a bare name ("tree nuts") says depends on these: an allergy is no wish.
 STANCES = bases(
-    """allergy allergic intolerance allergen avoid dislike hate never no not exclude forbidden taboo unwanted like love favorite
-    wish wishlist want buy owned
-    allergie unverträglichkeit vermeiden lieblings wunsch alergia intolerancia evitar favorito deseo"""
+    """allergy allergic intolerance allergen avoid dislike hate never no not exclude forbidden taboo unwanted like
+    love favorite wish wishlist want buy owned allergie unverträglichkeit vermeiden lieblings wunsch alergia
+    intolerancia evitar favorito deseo"""
 ) | frozenset("敏忌厌怕不无爱喜")
 # What it belongs to.
 PLACES = bases(
-    """shirt tshirt top blouse sweater jacket coat trousers pants jeans skirt dress shoe boot sneaker sandal sock hat cap glove ring
-    bra belt suit color material fabric brand drink food meal dessert sauce marinade tea coffee wine beer milk sugar bread meat
-    hair skin nail eye face car bike bed sofa kitchen bedroom bathroom garden city country address name nickname hobby job"""
+    """shirt tshirt top blouse sweater jacket coat trousers pants jeans skirt dress shoe boot sneaker sandal sock hat
+    cap glove ring bra belt suit color material fabric brand drink food meal dessert sauce marinade tea coffee wine
+    beer milk sugar bread meat hair skin nail eye face car bike bed sofa kitchen bedroom bathroom garden city country
+    address name nickname hobby job"""
 )
 # Words of a key that add nothing to its value.
 GENERIC = bases(
-    """size fit preference preferred preferences favorite usual current general info note fact detail limit budget number value
-    customer user profile setting rule choice größe budget talla preferencia presupuesto maximum max minimum"""
+    """size fit preference preferred preferences favorite usual current general info note fact detail limit budget
+    number value customer user profile setting rule choice größe budget talla preferencia presupuesto maximum max
+    minimum"""
 ) | frozenset("鞋码尺寸偏好预算")
-DIRECTIONS = bases("from to by for von nach an für desde hasta para")
+DIRECTIONS = table("from to by for von nach an für desde hasta para")
+UNITS = table("eu us uk cm mm inch kg g lb l ml")
 # Points in time: two of them are two appointments, not a change of mind.
 DATES = bases(
-    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
-    november december day week month year date time clock pm flight order born since montag januar tag jahr lunes enero día año"""
+    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december day week month year date time clock pm flight order born since montag januar
+    tag jahr lunes enero día año"""
 ) | frozenset("年月日点周")
 
 OPPOSITES = {"without": "with", "hate": "like", "avoid": "like", "less": "more", "after": "before"}
@@ -61,9 +81,10 @@ NEGATIVE = frozenset((NOT, ONCE, *"不没未无非别", "never", "nie", "nunca")
 RELIEF = (
     NEGATIVE
     | bases(
-        """again anymore except but only unless mild mildly slight slightly rarely sometimes occasionally some little trace ok okay
-    fine tolerate tolerates can may outgrown past former previously until if test suspected maybe might possibly thought instead
-    aber nur außer wieder leicht manchmal vielleicht pero solo excepto otra vez leve quizás"""
+        """again anymore except but only unless mild mildly slight slightly rarely sometimes occasionally some little
+        trace ok okay fine tolerate tolerates can may outgrown past former previously until if test suspected maybe
+        might possibly thought instead aber nur außer wieder leicht manchmal vielleicht pero solo excepto otra vez
+        leve quizás"""
     )
     | frozenset("但只除能可又轻少")
 )
@@ -109,8 +130,8 @@ def stronger(held: str, drafted: str) -> str:
 def weakens(old: Fact, draft: Draft) -> bool:
     """Whether `draft` takes away from what `old` protects: anything but a restatement or a pure addition does.
 
-    "Allergic to nuts" is restated by "I'm allergic to nuts." and added to by "allergic to nuts and eggs"; it is weakened by
-    "no longer allergic to nuts", "allergic to raw nuts", "eats nuts again" and by another category that protects less.
+    "Allergic to nuts" is restated by "I'm allergic to nuts." and added to by "allergic to nuts and eggs". "No longer
+    allergic to nuts", "allergic to raw nuts", "eats nuts again" and a category that protects less weaken it.
     """
     if draft.action is ChangeAction.FORGET:
         return True
@@ -131,17 +152,24 @@ def _equal(old: Reading, new: Reading) -> bool:
 
 
 def _arranged(reading: Reading) -> tuple[tuple[str, ...], frozenset[tuple[str, ...]]]:
-    """A plain list of things after one verb, whose order says nothing: "likes tea and coffee"."""
+    """What is said in whatever order, where order says nothing: "tea and coffee", "likes tea, hates coffee"."""
+    if all(opens_statement(part[0]) for part in reading.parts):
+        return (), frozenset(reading.parts)
     head, *rest = reading.parts
     size = len(rest[0])
     frame, things = head[:-size], (head[-size:], *rest)
-    plain = frame and size <= 2 and all(len(thing) == size and all(map(names, thing)) for thing in things)
-    return (frame, frozenset(things)) if plain else (reading.said, frozenset())
+    if (
+        size <= 2
+        and (not frame or opens_statement(frame[-1]))
+        and all(len(thing) == size and all(map(names, thing)) for thing in things)
+    ):
+        return frame, frozenset(things)
+    return reading.said, frozenset()
 
 
 def _one_subject(fact: Fact, old: Reading, draft: Draft, new: Reading) -> bool:
     """Whether equal words under two keys are one fact. A short value is not: what it says depends on its key."""
-    if key_words(fact.key) == key_words(draft.key):
+    if key_words(draft.key) and key_words(fact.key) == key_words(draft.key):
         return True
     if not (old.stands and new.stands) or _about_others(fact.key, draft.key, new):
         return False
@@ -165,33 +193,26 @@ def _telling(key: str, telling: frozenset[str], value: Reading) -> frozenset[str
     return (key_words(key) & telling).difference(value.said)
 
 
-def _relatives(key: str) -> list[str]:
-    return [name for name in OTHERS_ZH if name in key] if not key.isascii() else []
+def _relatives(key: str) -> frozenset[str]:
+    """Chinese names of relatives in a key, which has no word boundaries."""
+    return frozenset() if key.isascii() else frozenset(name for name in OTHERS_ZH if name in simplified(key))
 
 
 def _one_slot(held_key: str, old: Reading, key: str, new: Reading) -> bool:
     """Whether two keys are one in other words: `shirt_size` and `size_shirt`, `shoe_size` and `shoe_size_eu`."""
-    held_words, words = key_words(held_key), key_words(key)
-    if held_words & DIRECTIONS or words & DIRECTIONS:
+    held_words, words = frozenset(held_key.split("_")), frozenset(key.split("_"))
+    if held_words - UNITS != words - UNITS or held_words <= UNITS or held_words & DIRECTIONS:
         return False
-    held_units, units = _units(held_words.union(old.said)), _units(words.union(new.said))
-    named = held_words - _units(held_words)
-    return bool(named) and named == words - _units(words) and (held_units == units or not held_units or not units)
-
-
-def _units(words: frozenset[str]) -> frozenset[str]:
-    return words & UNITS
-
-
-UNITS = bases("eu us uk cm mm inch kg g lb l ml")
+    held_units, units = UNITS & held_words.union(old.said), UNITS & words.union(new.said)
+    return held_units == units or not held_units or not units
 
 
 def _one_figure_changed(held_key: str, old: Reading, key: str, new: Reading) -> bool:
     """Whether only a measure differs and everything it is a measure of is named: EU 42 in running shoes, now EU 43."""
-    if len(old.said) != len(new.said) or not (old.stands and new.stands):
+    if len(old.said) != len(new.said) or not (old.stands and new.stands) or DATES.intersection(new.said):
         return False
     changed = [at for at, pair in enumerate(zip(old.said, new.said, strict=True)) if pair[0] != pair[1]]
-    if len(changed) != 1 or DATES.intersection(new.said):
+    if len(changed) != 1:
         return False
     at = changed[0]
     around = new.said[max(0, at - 2) : at] + new.said[at + 1 : at + 3]

@@ -1,6 +1,6 @@
-"""Words of a short text, folded for searching and for comparing. In: a text as it was said. Out: tuples of words, never stored.
-
-Searching may fold much (`tokens`), comparing only what cannot change a meaning (`read`). Imports sanitise and snowballstemmer.
+"""Words of a short text. In: a text as it was said. Out: its words, folded to search (`tokens`) or to compare (`read`).
+Searching may fold much, comparing only what cannot change a meaning; nothing folded is ever stored.
+May be imported by dedupe and recall; imports sanitise and snowballstemmer. Long for its tables of words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ CACHED_TEXTS = 20_000
 CACHED_WORDS = 50_000
 
 
-def _table(words: str) -> frozenset[str]:
+def table(words: str) -> frozenset[str]:
+    """Words written one after another."""
     return frozenset(words.split())
 
 
@@ -30,69 +31,74 @@ def _spellings(rows: str) -> dict[str, str]:
 
 # Words that say nothing to a search.
 STOP = {
-    "english": _table(
-        """a an the and or but if of at by for with about to from in on off over under is are was were be been being am do does
-        did doing have has had having i me my mine we us our you your he him his she her it its they them their what which who
-        whom this that these those when where why how s t d m ll re ve can will just not no so than too very as any some all
-        there here would could should may might also really please don doesn didn isn aren wasn weren won wouldn couldn
-        shouldn hasn haven hadn"""
+    "english": table(
+        """a an the and or but if of at by for with about to from in on off over under is are was were be been being
+        am do does did doing have has had having i me my mine we us our you your he him his she her it its they them
+        their what which who whom this that these those when where why how s t d m ll re ve can will just not no so
+        than too very as any some all there here would could should may might also really please don doesn didn isn
+        aren wasn weren won wouldn couldn shouldn hasn haven hadn"""
     ),
-    "german": _table(
-        """der die das den dem des ein eine einen einem einer eines und oder aber ich mich mir mein meine meinen meiner du dein
-        er sie es wir uns unser ihr ihre sein seine ist sind bin war waren hat habe haben im in am an auf zu zum zur von vom
-        mit bei für nicht kein keine keinen auch sehr nur noch als wie was wer wo wann dass"""
+    "german": table(
+        """der die das den dem des ein eine einen einem einer eines und oder aber ich mich mir mein meine meinen
+        meiner du dein er sie es wir uns unser ihr ihre sein seine ist sind bin war waren hat habe haben im in am an
+        auf zu zum zur von vom mit bei für nicht kein keine keinen auch sehr nur noch als wie was wer wo wann dass"""
     ),
-    "spanish": _table(
-        """el la los las un una unos unas y o u pero yo me mi mis tu tus él ella le les lo se su sus nos es son soy era está
-        están estoy ha he han en de del al a con por para que no ni si como muy más también qué quién dónde cuándo cuál"""
+    "spanish": table(
+        """el la los las un una unos unas y o u pero yo me mi mis tu tus él ella le les lo se su sus nos es son soy
+        era está están estoy ha he han en de del al a con por para que no ni si como muy más también qué quién dónde
+        cuándo cuál"""
     ),
 }
 # Words that give a language away although a search should keep them.
 HINTS = {
-    "english": _table("likes prefers wears allergic wants avoids"),
-    "german": _table(
+    "english": table("likes prefers wears allergic wants avoids"),
+    "german": table(
         "mag trägt trage bevorzugt bevorzuge allergisch gegen isst esse kauft kaufe mehr größe keinen ohne"
     ),
-    "spanish": _table(
+    "spanish": table(
         "gusta gustan prefiere prefiero alérgica alérgico lleva llevo usa uso come como evita evito talla ya sin"
     ),
 }
 
 # Words without which a short statement about a customer means the same: articles, the customer as subject, the copula.
 UNSAID = {
-    "english": _table(
-        """a an the i me my mine myself they their theirs customer user am is are be been being 's 'm 're im ive there to of that
-        which who really also actually still please currently now quite indeed"""
+    "english": table(
+        """a an the i me my mine myself they their theirs customer user im ive there to of really also actually still
+        please currently now quite indeed"""
     ),
-    "german": _table(
-        """der die das den dem des ein eine einen einem einer eines ich mir mich mein meine meinen meiner meinem bin ist sind
-        kunde kundin wirklich auch bitte derzeit zurzeit jetzt"""
+    "german": table(
+        """der die das den dem des ein eine einen einem einer eines ich mir mich mein meine meinen meiner meinem bin
+        ist sind kunde kundin wirklich auch bitte derzeit zurzeit jetzt"""
     ),
-    "spanish": _table(
-        """el la los las un una unos unas yo a me mí mi mis le su sus soy es son estoy está están cliente clienta realmente
-        también actualmente ahora de del"""
+    "spanish": table(
+        """el la los las un una unos unas yo a me mí mi mis le su sus soy es son estoy está están cliente clienta
+        realmente también actualmente ahora de del"""
     ),
 }
 NOT = "¬"
 ONCE = "«once»"
-"""Marks the past: who lived in a town may live elsewhere by now."""
+"""Marks what was so: who used to live in a town may live elsewhere by now."""
+DONE = "«done»"
+"""Marks a past form: lived is not lives, though smoked may say how fish is liked."""
 NEGATIONS = {
-    "english": _table("not no nor neither non 't cannot dont doesnt didnt isnt arent cant wont"),
-    "german": _table("nicht kein keine keinen keinem keiner keines"),
-    "spanish": _table("no ni"),
+    "english": table("not no nor neither non 't cannot dont doesnt didnt isnt arent cant wont"),
+    "german": table("nicht kein keine keinen keinem keiner keines"),
+    "spanish": table("no ni"),
 }
-PAST = _table("was were wasn weren did didn didnt war waren era")
+COPULA = table("am is are be been being 's 'm 're isn aren")
+RELATIVE = table("that which who")
+PAST = table("was were wasn weren did didn didnt war waren era")
 
 # Two spellings, or two names, of one thing. A row is here only where nobody would hear a difference in what is wanted.
 SPELLINGS = {
     "english": _spellings(
-        """color colour, gray grey, favorite favourite, flavor flavour, organize organise, center centre, meter metre,
-        liter litre, jewelry jewellery, pajama pyjama, fiber fibre, mom mum mother, dad father, child kid, woman lady,
-        tv television telly, sofa couch, fridge refrigerator, bike bicycle, phone telephone, photo photograph, movie film,
-        eggplant aubergine, zucchini courgette, cilantro coriander, diaper nappy, stroller pram pushchair, and &,
-        vacation holiday, speak talk, buy purchase, slice chop, big large, maximum max, minimum min, yogurt yoghurt,
-        2 two, 3 three, 4 four, 5 five, 6 six, 7 seven, 8 eight, 9 nine, 10 ten, 11 eleven, 12 twelve,
-        kg kilo kilogram kilogramme, g gram gramme, cm centimeter centimetre, $ dollar usd, € euro eur, % percent"""
+        """color colour, gray grey, favorite favourite, flavor flavour, organize organise, center centre, meter
+        metre, liter litre, jewelry jewellery, pajama pyjama, fiber fibre, mom mum mother, dad father, child kid,
+        woman lady, tv television telly, sofa couch, fridge refrigerator, bike bicycle, phone telephone, photo
+        photograph, movie film, eggplant aubergine, zucchini courgette, cilantro coriander, diaper nappy, stroller
+        pram pushchair, and &, vacation holiday, buy purchase, big large, maximum max, minimum min, yogurt yoghurt, 2
+        two, 3 three, 4 four, 5 five, 6 six, 7 seven, 8 eight, 9 nine, 10 ten, 11 eleven, 12 twelve, kg kilo kilogram
+        kilogramme, g gram gramme, cm centimeter centimetre, $ dollar usd, € euro eur, % percent"""
     ),
     "german": _spellings(
         "und &, esse isst, kg kilo kilogramm, € euro eur, $ dollar, 2 zwei, 3 drei, 4 vier, 5 fünf, 6 sechs"
@@ -100,27 +106,27 @@ SPELLINGS = {
     "spanish": _spellings("y e &, kg kilo, € euro eur, $ dólar, 2 dos, 3 tres, 4 cuatro, 5 cinco, 6 seis"),
 }
 IRREGULAR = _spellings(
-    """have has, do does, go goes, child children kids, man men, woman women, foot feet, tooth teeth, mouse mice, knife knives,
-    wife wives, life lives, wolf wolves, loaf loaves, leaf leaves, half halves, scarf scarves, shelf shelves, person people,
-    lie lying, die dying, tie tying"""
+    """have has, do does, go goes, child children kids, man men, woman women, foot feet, tooth teeth, mouse mice,
+    knife knives, wife wives, life lives, wolf wolves, loaf loaves, leaf leaves, half halves, scarf scarves, shelf
+    shelves, person people, lie lying, die dying, tie tying"""
 )
 IRREGULAR_PAST = _spellings(
-    """have had, buy bought, eat ate eaten, wear wore worn, drink drank drunk, go went gone, get got gotten, give gave given,
-    take took taken, make made, say said, tell told, grow grew grown, know knew known, think thought, find found, sell sold,
-    keep kept, leave left, run ran, see saw seen, drive drove driven, ride rode ridden, hold held, throw threw thrown,
-    write wrote written, sing sang sung, feed fed, break broke broken, choose chose chosen"""
+    """have had, buy bought, eat ate eaten, wear wore worn, drink drank drunk, go went gone, get got gotten, give
+    gave given, take took taken, make made, say said, tell told, grow grew grown, know knew known, think thought,
+    find found, sell sold, keep kept, leave left, run ran, see saw seen, drive drove driven, ride rode ridden, hold
+    held, throw threw thrown, write wrote written, sing sang sung, feed fed, break broke broken, choose chose chosen"""
 )
 # Nouns in -ing, which are not the verb: bedding is no bed.
-WHOLE = _table(
-    """bedding clothing wedding evening morning building meeting ceiling lining padding heating lighting seating packaging shipping
-    pricing fitting filling topping dressing icing seasoning stuffing earring pudding nothing something anything everything
-    during spring string"""
+WHOLE = table(
+    """bedding clothing wedding evening morning building meeting ceiling lining padding heating lighting seating
+    packaging shipping pricing fitting filling topping dressing icing seasoning stuffing earring pudding nothing
+    something anything everything during spring string"""
 )
 # Verbs (and the like) of taste, use or need: with one of them even a short value says something by itself.
 PREDICATES = {
     "english": (
-        """like love hate prefer enjoy want need avoid eat drink wear buy use own have take live work cook drive ride play read
-        watch collect allergic intolerant sensitive"""
+        """like love hate prefer enjoy want need avoid eat drink wear buy use own have take live work cook drive ride
+        play read watch collect allergic intolerant sensitive"""
     ),
     "german": ("mag liebt hasst bevorzugt vermeidet trägt isst trinkt kauft braucht allergisch verträgt"),
     "spanish": ("gusta prefiere odia evita lleva usa come bebe compra necesita alérgico tolera"),
@@ -128,32 +134,47 @@ PREDICATES = {
 PREDICATES_ZH = frozenset("喜爱厌怕吃喝穿用买要想住戴看听敏是有偏忌")
 NEGATIVE_ZH = frozenset("不没未无非别")
 # What a number is counted in: where it changes, the old figure no longer holds.
-MEASURES = """eu us uk size cm mm m inch in kg g lb pound oz l ml $ € £ ¥ % chf gbp under over below above least most maximum minimum
-    limit budget up than height weight waist width length größe maximal höchstens mindestens unter über talla bajo menos
-    hasta 码 号 元 块 岁 斤 克 米 寸 以 超 过 高 重 尺"""
-SIZES = _table("xxs xs s m l xl xxl xxxl 2xl 3xl")
+MEASURES = """
+    eu us uk size cm mm m inch in kg g lb pound oz l ml $ € £ ¥ % chf gbp
+    under over below above least most maximum minimum limit budget up than height weight waist width length
+    größe maximal höchstens mindestens unter über
+    talla bajo menos hasta
+    码 号 元 块 岁 斤 克 米 寸 以 超 过 高 重 尺
+"""
+SIZES = table("xxs xs s m l xl xxl xxxl 2xl 3xl")
 # Words that carry no subject of their own.
-SMALL = """in on at for with without from by about as if when than or and but so very too much many more most less least all some any
-    every each both only just never always often sometimes usually could will would should must may might not he she we it this
-    that these those ones one him her us them his its our your can do did
+SMALL = """
+    in on at for with without from by about as if when than or and but so very too much many more most less least all
+    some any every each both only just never always often sometimes usually could will would should must may might not
+    he she we it this that these those ones one him her us them his its our your can do did
     mit ohne für gegen auf bei im in am an von zu oder als nur sehr mehr nie immer er wir es
-    con sin para por en como o que muy más menos solo nunca siempre lo"""
-POINTERS = _table("it this that these those one ones them es lo")
+    con sin para por en como o que muy más menos solo nunca siempre lo
+"""
+POINTERS = table("it this that these those one ones them es lo")
 # Looks, sizes and tastes: "likes it black" is about whatever the key names.
-ATTRIBUTES = """black white red blue green yellow pink purple brown gray beige navy dark light bright small medium large tiny tall short
-    long wide narrow slim loose tight soft firm hard hot cold warm cool iced sweet dry strong weak mild plain new old cheap thick
-    thin rare fresh schwarz weiß rot blau grün klein groß eng weit warm kalt süß negro blanco rojo azul verde pequeño grande"""
+ATTRIBUTES = """
+    black white red blue green yellow pink purple brown gray beige navy dark light bright small medium large tiny tall
+    short long wide narrow slim loose tight soft firm hard hot cold warm cool iced sweet dry strong weak mild plain new
+    old cheap thick thin rare fresh
+    schwarz weiß rot blau grün klein groß eng weit warm kalt süß
+    negro blanco rojo azul verde pequeño grande
+"""
 
-# Chinese: what may be left unsaid, whole words to leave alone, and one wording for each of a few things that have two.
-ZH_UNSAID = "我的 我们的 的 了 喔 哦 啊 呀 嘛 啦 吧 呢 哈 能够 可以 能 会 请 儿 一下 得 地".split()
-ZH_WHOLE = """
-    特别 别人 区别 性别 分别 类别 级别 个别 别墅 告别 别的 目的 的士 的确 了解 受不了 罢了 了不起 会议 会员 机会 社会 聚会 约会 晚会 宴会
-    协会 可能 功能 性能 能量 能源 智能 节能 请客 申请 邀请 儿子 女儿 儿童 婴儿 幼儿 少儿 得到 地方 地址 地铁 地板 地毯 场地 草地
-    """.split()
+# Chinese: what may be left unsaid, whole words to leave alone, one wording for each of a few things that have two.
+ZH_UNSAID = table(
+    """请问 谢谢 您好 你好 麻烦 到底 究竟 其实 真的 现在 目前 如今 一个 是 我的 我们的 的 了 喔 哦 啊 呀 嘛 啦 吧 呢 哈
+    能够 可以 能 会 请 儿 一下 得 地"""
+)
+ZH_WHOLE = table(
+    """特别 别人 区别 性别 分别 类别 级别 个别 别墅 告别 别的 目的 的士 的确 了解 受不了 罢了 了不起 会议 会员 机会 社会
+    聚会 约会 晚会 宴会 协会 是不是 是否 但是 还是 可是 只是 总是 于是 而是 就是 或是 要是 跟踪 参与 与其 及时 以及
+    来得及 涉及 普及 可能 功能 性能 能量 能源 智能 节能 请客 申请 邀请 儿子 女儿 儿童 婴儿 幼儿 少儿 得到 地方 地址
+    地铁 地板 地毯 场地 草地"""
+)
 ZH_SPELLINGS = _spellings(
-    """什么 啥, 怎么 如何 怎样 怎麽 咋, 哪里 哪儿 何处, 为什么 为何 为啥, 喜欢 喜爱, 讨厌 厌恶, 爸爸 父亲 老爸, 妈妈 母亲 老妈,
-    自行车 单车 脚踏车, 土豆 马铃薯, 番茄 西红柿, 酸奶 优格, 出租车 计程车, 电脑 计算机, 软件 软体, 网络 网路, 不要 别, 没 没有,
-    不吃 饮食忌 忌食 忌吃 忌口, 现在 目前 如今, 什么时候 何时 啥时候"""
+    """什么 啥, 怎么 如何 怎样 怎麽 咋, 哪里 哪儿 何处, 为什么 为何 为啥, 喜欢 喜爱, 讨厌 厌恶, 爸爸 父亲 老爸, 妈妈
+    母亲 老妈, 自行车 单车 脚踏车, 土豆 马铃薯, 番茄 西红柿, 酸奶 优格, 出租车 计程车, 电脑 计算机, 软件 软体, 网络
+    网路, 不要 别, 没 没有, 不吃 饮食忌 忌食 忌吃 忌口, 你 您, 和 与 跟 及, 什么时候 何时 啥时候"""
 )
 
 # Han characters that differ between traditional and simplified writing only in shape: one of each, in turn.
@@ -203,17 +224,17 @@ _WORD = re.compile(rf"(?P<run>[{_RUNS}]+)|(?P<number>\d+(?:[.,]\d+)*)|(?P<word>{
 
 @lru_cache(CACHED_TEXTS)
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of `text` for searching, in order: stems of content words, numbers, Chinese characters and their bigrams.
+    """The words of `text` for searching, in order: stems of content words, numbers, Chinese characters and bigrams.
 
-    Every word has its English stem without accents; in a text that reads as German or Spanish its stem there follows where it
-    differs. So the same word is found whichever language a text is taken for.
+    Every word has its English stem without accents; in a text that reads as German or Spanish its stem there follows
+    where it differs. So the same word is found whichever language a text is taken for.
     """
     matches = list(_WORD.finditer(fold(text)))
     language = _language([match[0] for match in matches])
     found: list[str] = []
     for match in matches:
         if match["run"]:
-            run = match["run"].translate(_TO_SIMPLIFIED)
+            run = simplified(match["run"])
             found += [*run, *(run[i : i + 2] for i in range(len(run) - 1))]
         elif match["number"]:
             found.append(match["number"])
@@ -296,14 +317,23 @@ def key_words(key: str) -> frozenset[str]:
     return frozenset(read(key.replace("_", " ")).said)
 
 
+def opens_statement(word: str) -> bool:
+    """Whether a part that begins so needs no subject from the part before it."""
+    return word == NOT or word in _PREDICATES or word in NEGATIVE_ZH
+
+
 def names(word: str) -> bool:
     """Whether a word of a Reading names something: it is no verb of taste, measure, size, look or small word."""
     return _weight(word) > 0
 
 
+def simplified(text: str) -> str:
+    return text.translate(_TO_SIMPLIFIED)
+
+
 def _chinese(folded: str) -> str:
     """Chinese in simplified characters, without the particles, the subject and the modal verbs that may stay unsaid."""
-    text = _ZH_GAP.sub("", folded.translate(_TO_SIMPLIFIED))
+    text = _ZH_GAP.sub("", simplified(folded))
     text = _ZH_SUBJECT.sub("", text)
     text = _ZH.sub(lambda found: _ZH_REWRITE.get(found[0], found[0]), text)
     return _ZH_ALLERGY.sub(r"\1过敏", text)
@@ -339,17 +369,60 @@ def _inflected(pieces: list[str], language: str) -> list[str]:
             words += ["can", NOT] if piece in ("cannot", "cant") else [NOT]
             negated = True
         elif piece in PAST or (piece == "used" and after == "to"):
-            words.append(ONCE)
+            words += [ONCE, _IS]
+        elif piece in COPULA:
+            words.append(_IS)
+        elif piece in RELATIVE:
+            words.append(_WHICH)
         elif not (
             piece in unsaid or _is_auxiliary(piece, after) or _ends_negation(piece, before, after, negations, negated)
         ):
             words += _word(piece, language)
-    return words
+    return _straight(words) if _IS in words or _WHICH in words else words
+
+
+_IS, _WHICH = "«is»", "«which»"
+
+
+def _straight(words: list[str]) -> list[str]:
+    """Passive and relative clauses turned: bothered by noise, noise bothers; fish that is raw, raw fish."""
+    for at in range(len(words) - 3, 0, -1):
+        ends = words[at + 3] if at + 3 < len(words) else BREAK
+        if (
+            words[at : at + 2] == [_WHICH, _IS]
+            and _is_plain(words[at - 1])
+            and _is_plain(words[at + 2])
+            and ends in (BREAK, _IS)
+        ):
+            words = [*words[: at - 1], words[at + 2], words[at - 1], *words[at + 3 :]]
+    for at in range(3, len(words)):
+        if words[at] == "by" and words[at - 2] == DONE:
+            words = _active(words, at)
+            break
+    return [word for word in words if word not in (_IS, _WHICH)]
+
+
+def _is_plain(word: str) -> bool:
+    return word not in (BREAK, NOT, ONCE, DONE, _IS, _WHICH)
+
+
+def _active(words: list[str], by: int) -> list[str]:
+    """The clause around `by` with its doer first; as it was when this is no passive."""
+    start = max((at + 1 for at in range(by) if words[at] == BREAK), default=0)
+    end = next((at for at in range(by, len(words)) if words[at] == BREAK), len(words))
+    middle = by - 2
+    while middle > start and words[middle - 1] in (_IS, NOT, ONCE):
+        middle -= 1
+    marks, doer = words[middle : by - 2], words[by + 1 : end]
+    if _IS not in marks or not doer:
+        return words
+    tense = [DONE] if ONCE in marks else []
+    negation = [NOT] if NOT in marks else []
+    return [*words[:start], *doer, *tense, *negation, words[by - 1], *words[start:middle], *words[end:]]
 
 
 def _is_auxiliary(piece: str, after: str) -> bool:
-    """The do of "do not", the is of "isn't"."""
-    return (piece in ("do", "does") and after == "not") or (piece in ("don", "doesn", "isn", "aren") and after == "'t")
+    return (piece in ("do", "does") and after == "not") or (piece in ("don", "doesn") and after == "'t")
 
 
 def _ends_negation(piece: str, before: str, after: str, negations: frozenset[str], negated: bool) -> bool:
@@ -367,7 +440,7 @@ def _ends_negation(piece: str, before: str, after: str, negations: frozenset[str
 
 @lru_cache(CACHED_WORDS)
 def _word(piece: str, language: str) -> tuple[str, ...]:
-    """A word's base form; ONCE before a past form, NOT inside a denying one."""
+    """A word's base form; DONE before a past form, NOT inside a denying one."""
     if len(piece) == 1 or not piece[0].isalpha():
         return (_SPELLINGS[language].get(piece, piece),)
     if language != "english":
@@ -375,9 +448,9 @@ def _word(piece: str, language: str) -> tuple[str, ...]:
         stem = _GERMAN_PERSON.sub("", stem) if language == "german" else stem
         return (_SPELLINGS[language].get(stem, stem),)
     if past := IRREGULAR_PAST.get(piece):
-        return (ONCE, past)
+        return (DONE, past)
     base = inflection(IRREGULAR.get(piece, piece))
-    when, base = ((ONCE,), base[:-1]) if base.endswith("+") else ((), base)
+    when, base = ((DONE,), base[:-1]) if base.endswith("+") else ((), base)
     base = _SPELLINGS[language].get(base, base)
     return (*when, NOT, "like") if base == "dislik" else (*when, base)
 
@@ -388,7 +461,7 @@ _GERMAN_PERSON = re.compile("(?<=...)e?t$")
 def inflection(word: str) -> str:
     """An English word without plural, -s, -ing or -ed; a past form ends in "+".
 
-    A search stem folds too much to compare by: organ and organic, late and lately, universe and university stay apart here.
+    A search stem folds too much to compare by: late and lately, custom and customer, organ and organic stay apart.
     """
     if word in WHOLE or not word.isascii():
         return word
@@ -477,13 +550,13 @@ def bases(words: str) -> frozenset[str]:
     return frozenset(form for word in words.split() for language in STOP for form in (word, _word(word, language)[-1]))
 
 
-SUBJECTS = _table(
+SUBJECTS = table(
     """i am is are be 'm 're im do does did don doesn didn isn aren was were can will they customer user my
     ich bin ist sind mein meine yo soy es son estoy está mi"""
 )
 _PREDICATES = PREDICATES_ZH.union(*(bases(table) for table in PREDICATES.values()))
 _MEASURES = bases(MEASURES)
-_WEIGHTLESS = bases(SMALL) | bases(ATTRIBUTES) | _MEASURES | SIZES | {NOT, ONCE, BREAK}
+_WEIGHTLESS = bases(SMALL) | bases(ATTRIBUTES) | _MEASURES | SIZES | {NOT, ONCE, DONE, BREAK}
 
 
 def is_measure(word: str) -> bool:
