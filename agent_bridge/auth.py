@@ -160,12 +160,12 @@ def issue(
     return row, key
 
 
-def rotate(old: AgentKey, *, now: datetime, overlap: timedelta = OVERLAP, life: timedelta = LIFE) -> tuple[AgentKey, str]:
+def rotate(
+    old: AgentKey, *, now: datetime, overlap: timedelta = OVERLAP, life: timedelta = LIFE
+) -> tuple[AgentKey, str]:
     """A successor with the same rights. The old key works until `overlap` is over, so that no call fails meanwhile."""
     with transaction.atomic():
-        row, key = issue(
-            old.name, old.profile, old.scopes, now=now, life=life, test=old.prefix.startswith("mp_test_")
-        )
+        row, key = issue(old.name, old.profile, old.scopes, now=now, life=life, test=old.prefix.startswith("mp_test_"))
         old.expires_at = min(old.expires_at, now + overlap)
         old.save(update_fields=["expires_at"])
     return row, key

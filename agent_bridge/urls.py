@@ -1,1 +1,26 @@
-urlpatterns: list[object] = []
+"""Addresses under /bridge/. Every one of them is guarded, those that lead nowhere too."""
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, include, path, re_path
+
+from agent_bridge.rest import api
+from agent_bridge.schemas import BODY_LIMIT
+from agent_bridge.wire import guard
+
+
+def nowhere(request: HttpRequest) -> HttpResponse:
+    raise Http404
+
+
+def guarded(pattern: URLPattern) -> URLPattern:
+    turns = pattern.name == "hand_over_turns"
+    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if turns else BODY_LIMIT)
+    return pattern
+
+
+patterns, app_name, namespace = api.urls
+urlpatterns = [
+    path("v1/", include(([guarded(pattern) for pattern in patterns], app_name), namespace)),
+    re_path("", guard(nowhere, lambda: BODY_LIMIT)),
+]

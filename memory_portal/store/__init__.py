@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import memory_portal.store.policy
 from memory_portal.store.errors import (
     Conflict,
     InvalidDraft,
@@ -35,6 +36,7 @@ from memory_portal.store.types import (
 
 if TYPE_CHECKING:
     from memory_portal.store.contract import DjangoMemoryStore
+    from memory_portal.store.fence import block
     from memory_portal.store.orm import (
         accept,
         add,
@@ -51,7 +53,9 @@ if TYPE_CHECKING:
         give_consent,
         keep_until,
         lift,
+        look,
         lookup,
+        page,
         pause,
         policy,
         purge_generation,
@@ -63,10 +67,29 @@ if TYPE_CHECKING:
         withdraw_consent,
         withdrawn,
     )
+    from memory_portal.store.people import attach_email, customer_of_user, user_of_email
+    from memory_portal.store.reading import (
+        Agreed,
+        Forgotten,
+        Freeze,
+        Happening,
+        Suggestion,
+        Use,
+        activity,
+        agents,
+        consent,
+        freezes,
+        readers,
+        suggestion,
+        suggestions,
+        tombstones,
+        waiting,
+    )
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore",),
+    "fence": ("block",),
     "orm": (
         "accept",
         "add",
@@ -83,7 +106,9 @@ _ROOMS = {
         "give_consent",
         "keep_until",
         "lift",
+        "look",
         "lookup",
+        "page",
         "pause",
         "policy",
         "purge_generation",
@@ -95,9 +120,28 @@ _ROOMS = {
         "withdraw_consent",
         "withdrawn",
     ),
+    "people": ("attach_email", "customer_of_user", "user_of_email"),
+    "reading": (
+        "Agreed",
+        "Forgotten",
+        "Freeze",
+        "Happening",
+        "Suggestion",
+        "Use",
+        "activity",
+        "agents",
+        "consent",
+        "freezes",
+        "readers",
+        "suggestion",
+        "suggestions",
+        "tombstones",
+        "waiting",
+    ),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+del policy  # noqa: F821  # loading the room put it under the name of the function, which the door gives out
 
 
 def __getattr__(name: str) -> Any:
@@ -113,11 +157,15 @@ __all__ = [
     "SUBJECT_LIMIT",
     "VALUE_LIMIT",
     "Actor",
+    "Agreed",
     "Candidate",
     "Conflict",
     "DjangoMemoryStore",
     "Draft",
     "Fact",
+    "Forgotten",
+    "Freeze",
+    "Happening",
     "InvalidDraft",
     "MemoryDisabled",
     "MemoryStoreError",
@@ -127,13 +175,21 @@ __all__ = [
     "Recall",
     "Receipt",
     "Subject",
+    "Suggestion",
+    "Use",
     "accept",
+    "activity",
     "add",
+    "agents",
+    "attach_email",
+    "block",
     "choose",
     "clean",
     "clear",
+    "consent",
     "context",
     "correct",
+    "customer_of_user",
     "dismiss",
     "draft",
     "facts",
@@ -142,20 +198,29 @@ __all__ = [
     "forget",
     "forget_session",
     "freeze",
+    "freezes",
     "give_consent",
     "keep_until",
     "lift",
+    "look",
     "lookup",
     "normalise_key",
+    "page",
     "pause",
     "policy",
     "purge_generation",
+    "readers",
     "resume",
     "reviewed",
     "session_tag",
     "submit",
+    "suggestion",
+    "suggestions",
     "sweep",
     "thaw",
+    "tombstones",
+    "user_of_email",
+    "waiting",
     "withdraw_consent",
     "withdrawn",
 ]

@@ -817,15 +817,35 @@ def context(
 
 
 def lookup(
-    subject: Subject, topic: str, actor: Actor, *, now: datetime, session: str = "", hidden: Collection[str] = ()
+    subject: Subject,
+    topic: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    session: str = "",
+    hidden: Collection[str] = (),
+    limit: int | None = None,
 ) -> list[Fact]:
     """Layer 3: facts about a topic, best first; every fact for an empty topic."""
     customer = find(subject)
     if customer is None:
         return []
-    found = list(recall.lookup(served(customer, actor.name, now=now, hidden=hidden), topic, now=now))
+    found = list(recall.lookup(served(customer, actor.name, now=now, hidden=hidden), topic, now=now))[:limit]
     _note_read(customer, actor, found, layer=3, session=session, now=now)
     return found
+
+
+def page(
+    subject: Subject, actor: Actor, *, now: datetime, after: str = "", limit: int = 100, hidden: Collection[str] = ()
+) -> tuple[list[Fact], bool]:
+    """At most `limit` facts by key, those behind the key `after`, and whether more follow."""
+    customer = find(subject)
+    if customer is None:
+        return [], False
+    rest = sorted(served(customer, actor.name, now=now, hidden=hidden), key=lambda fact: fact.key)
+    rest = [fact for fact in rest if fact.key > after]
+    _note_read(customer, actor, rest[:limit], layer=3, session="", now=now)
+    return rest[:limit], len(rest) > limit
 
 
 def look(subject: Subject, key: str, actor: Actor, *, now: datetime, hidden: Collection[str] = ()) -> Fact:

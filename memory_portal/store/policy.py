@@ -5,6 +5,7 @@ Nothing here knows a customer by name; what one customer switched off arrives in
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from datetime import datetime, timedelta
@@ -105,6 +106,11 @@ class Policy(Strict):
     @cached_property
     def blocked(self) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(pattern) for pattern in self.patterns.blocked)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the policy: what rests on an older one shows it."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     @cached_property
     def layers(self) -> dict[str, int]:

@@ -1,0 +1,498 @@
+"""The bridge over HTTP, `/bridge/v1/`. Each operation: authenticate, parse, one call, answer. Knows no rule of the store's.
+
+In: requests with an agent's key. Out: JSON, a fenced block, or a problem. `Now` is read once a request, here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from ninja import NinjaAPI, Query, Schema
+from ninja.errors import HttpError, ValidationError
+from ninja.security.base import AuthBase
+
+from agent_bridge import jobs, problems
+from agent_bridge.auth import DELETE, PROPOSE, READ, TURNS, WRITE, Grant, grant
+from agent_bridge.extraction import Turn
+from agent_bridge.idempotency import Written, once
+from agent_bridge.problems import Problem
+from agent_bridge.schemas import (
+    ClearedOut,
+    ContextOut,
+    ContextQuery,
+    ContextRequest,
+    DecisionOut,
+    FactIn,
+    FactOut,
+    FactsOut,
+    GenerationOut,
+    HealthOut,
+    JobOut,
+    PageQuery,
+    ProblemOut,
+    SearchRequest,
+    TurnsIn,
+    TurnsOut,
+)
+from agent_bridge.wire import StrictJSON
+from memory_portal import store
+from memory_portal.enums import ChangeAction, Origin, Reason
+
+ROUTE_WORDS = frozenset({"context", "facts", "facts:search", "purge_generation", "turns"})
+
+
+class AgentRequest(HttpRequest):
+    auth: Grant
+    now: datetime
+
+
+class KeyAuth(AuthBase):
+    """An agent key in the Authorization header, with at least one of these scopes."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    openapi_bearerFormat = "mp_live_… or mp_test_…"
+
+    def __init__(self, *any_of: str) -> None:
+        self.any_of = any_of
+        super().__init__()
+
+    def __call__(self, request: HttpRequest) -> Grant:
+        now = timezone.now()
+        allowed = grant(request.headers.get("Authorization", ""), now=now)
+        if not allowed.allows(*self.any_of):
+            raise Problem("scope_missing", more={"scopes": list(self.any_of)})
+        request.now = now  # type: ignore[attr-defined]
+        return allowed
+
+
+api = NinjaAPI(
+    title="Memory Portal bridge",
+    version="1",
+    description="What a company's agents remember about its customers, read and written under the customer's own rules.",
+    urls_namespace="bridge",
+    docs_url=None,
+    parser=StrictJSON(),
+)
+
+
+def onward(request: HttpRequest, error: Any) -> HttpResponse:
+    raise error  # to the guard, which knows every kind
+
+
+for kind in (Exception, Http404, HttpError, ValidationError):
+    api.add_exception_handler(kind, onward)
+
+
+def said(model: Schema, status: int = 200, **headers: str) -> HttpResponse:
+    response = HttpResponse(orjson.dumps(model.model_dump()), status=status, content_type="application/json")
+    for name, value in headers.items():
+        response[name.replace("_", "-")] = value
+    return response
+
+
+def answers(**by_status: type[Schema] | None) -> dict[int, type[Schema] | None]:
+    """`answers(ok=FactOut)` and so on: what an operation says when it works, beside the problems it may answer."""
+    return {int(status.removeprefix("_")): model for status, model in by_status.items()}
+
+
+def problem_statuses(*statuses: int) -> dict[int, type[Schema]]:
+    return dict.fromkeys((400, 401, 403, 413, 422, 429, 500, 503, *statuses), ProblemOut)
+
+
+def subject_of(request: AgentRequest, segment: str) -> store.Subject:
+    """The customer the path names, within the key's own profile: another profile's is one that does not exist."""
+    return store.Subject(written(segment, "subject_id"), request.auth.profile)
+
+
+def key_of(segment: str) -> str:
+    if segment in ROUTE_WORDS:  # or a customer id with a slash in it, which the server has decoded
+        raise problems.invalid(
+            "key", "ambiguous", "send this name, or a customer id with a slash, as ~ and its base64url"
+        )
+    return store.normalise_key(written(segment, "key"))
+
+
+def written(segment: str, name: str) -> str:
+    """What a path segment stands for: itself, or behind a `~` the base64url of any text, slashes and dots included."""
+    if not segment.startswith("~"):
+        return segment
+    try:
+        padded = segment[1:] + "=" * (-(len(segment) - 1) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise problems.invalid(name, "encoding", "after ~ comes base64url of UTF-8, without padding") from None
+
+
+def tag(session_id: str | None) -> str:
+    return store.session_tag(session_id) if session_id else ""
+
+
+def memory_on() -> None:
+    if not store.policy().memory:
+        raise store.MemoryDisabled
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@api.get(
+    "/subjects/{subject_id}/context",
+    auth=KeyAuth(READ),
+    response={200: ContextOut, 304: None, **problem_statuses()},
+    summary="What every turn should know",
+)
+def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQuery]) -> HttpResponse:
+    """Layer 1: every safety and constraint fact, then the most recent others. `format=block` answers fenced text for a prompt."""
+    return context(request, subject_id, ContextRequest(**query.model_dump()))
+
+
+@api.post(
+    "/subjects/{subject_id}/context",
+    auth=KeyAuth(READ),
+    response={200: ContextOut, 304: None, **problem_statuses(415)},
+    summary="What every turn should know, and what fits this message",
+)
+def read_context_for(request: AgentRequest, subject_id: str, data: ContextRequest) -> HttpResponse:
+    """Layers 1 and 2. The message travels in the body, so that it stays out of logs; it is not kept."""
+    return context(request, subject_id, data)
+
+
+def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> HttpResponse:
+    memory_on()
+    subject, now = subject_of(request, subject_id), request.now
+    known = request.headers.get("If-None-Match", "")
+    if known and (until := _holds_until(known)) and now < until:
+        customer = store.find(subject)
+        if known == _etag(request, subject, asked, customer.version if customer else 0, until):
+            return _cacheable(HttpResponse(status=304), known)
+    recall = store.context(
+        subject,
+        request.auth.actor,
+        now=now,
+        message=asked.message,
+        session=tag(asked.session_id),
+        hidden=request.auth.hidden,
+    )
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    until = min(midnight, recall.until or midnight)  # ages change with the day
+    if asked.format == "block":
+        text = store.block(recall.always, now=now, left_out=recall.dropped)
+        if recall.relevant:
+            text += "\n" + store.block(recall.relevant, now=now)
+        response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
+    else:
+        always, relevant = ([FactOut.of(fact) for fact in facts] for facts in (recall.always, recall.relevant))
+        response = said(ContextOut.model_construct(always=always, relevant=relevant, left_out=recall.dropped))
+    return _cacheable(response, _etag(request, subject, asked, recall.version, until))
+
+
+def _etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, version: int, until: datetime) -> str:
+    """Equal for equal answers, and says until when: so that a 304 needs no fact, and no expired fact outlives its end."""
+    parts = (
+        store.policy().fingerprint,
+        subject.profile,
+        subject.subject_id,
+        request.auth.agent,
+        *sorted(request.auth.hidden),
+        asked.format,
+        asked.message,
+        version,
+    )
+    end = f"{int(until.timestamp() * 1_000_000):x}"
+    return f'"{salted_hmac("agent_bridge.etag", repr((parts, end)), algorithm="sha256").hexdigest()[:32]}-{end}"'
+
+
+def _holds_until(etag: str) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(
+            int(etag.strip('"').split("-")[1], 16) / 1_000_000, tz=timezone.get_default_timezone()
+        )
+    except (IndexError, ValueError, OverflowError, OSError):
+        return None
+
+
+def _cacheable(response: HttpResponse, etag: str) -> HttpResponse:
+    response["ETag"] = etag
+    response["Cache-Control"] = "private, max-age=0, must-revalidate"
+    response["Vary"] = "Authorization"
+    return response
+
+
+@api.get(
+    "/subjects/{subject_id}/facts",
+    auth=KeyAuth(READ),
+    response={200: FactsOut, **problem_statuses()},
+    summary="All facts",
+)
+def list_facts(request: AgentRequest, subject_id: str, query: Query[PageQuery]) -> HttpResponse:
+    """Every fact this key may read, by key, a page at a time."""
+    memory_on()
+    facts, more = store.page(
+        subject_of(request, subject_id),
+        request.auth.actor,
+        now=request.now,
+        after=query.after,
+        limit=query.limit,
+        hidden=request.auth.hidden,
+    )
+    return said(FactsOut(facts=[FactOut.of(fact) for fact in facts], next=facts[-1].key if more else None))
+
+
+@api.post(
+    "/subjects/{subject_id}/facts:search",
+    auth=KeyAuth(READ),
+    response={200: FactsOut, **problem_statuses(415)},
+    summary="Facts about a topic",
+)
+def search_facts(request: AgentRequest, subject_id: str, data: SearchRequest) -> HttpResponse:
+    """Layer 3: facts about a topic, the best first; often none."""
+    memory_on()
+    found = store.lookup(
+        subject_of(request, subject_id),
+        data.topic,
+        request.auth.actor,
+        now=request.now,
+        session=tag(data.session_id),
+        hidden=request.auth.hidden,
+        limit=data.limit,
+    )
+    return said(FactsOut(facts=[FactOut.of(fact) for fact in found]))
+
+
+@api.get(
+    "/subjects/{subject_id}/facts/{key}",
+    auth=KeyAuth(READ),
+    response={200: FactOut, **problem_statuses(404)},
+    summary="One fact",
+)
+def read_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
+    """One fact by its key. Its ETag is the version that an overwrite must name."""
+    memory_on()
+    subject = subject_of(request, subject_id)
+    fact = store.look(subject, key_of(key), request.auth.actor, now=request.now, hidden=request.auth.hidden)
+    return said(FactOut.of(fact), ETag=f'"{fact.version}"')
+
+
+@api.get(
+    "/subjects/{subject_id}/purge_generation",
+    auth=KeyAuth(READ, TURNS),
+    response={200: GenerationOut, **problem_statuses()},
+    summary="How often everything was forgotten",
+)
+def read_purge_generation(request: AgentRequest, subject_id: str) -> HttpResponse:
+    """Whatever an agent learned under another number is void."""
+    return said(GenerationOut(purge_generation=store.purge_generation(subject_of(request, subject_id))))
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@api.put(
+    "/subjects/{subject_id}/facts/{key}",
+    auth=KeyAuth(WRITE, PROPOSE),
+    response={200: DecisionOut, 201: DecisionOut, 202: DecisionOut, **problem_statuses(409, 410, 412, 415, 428)},
+    summary="Remember or overwrite one fact",
+)
+def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -> HttpResponse:
+    """Remember a fact, or with `If-Match` overwrite it. 202 means that the customer is asked first; `reason` says why."""
+    subject, now = subject_of(request, subject_id), request.now
+    may_write = request.auth.allows(WRITE)
+    draft = store.draft(
+        key=key_of(key),
+        value=data.value,
+        category=data.category,
+        origin=Origin.AGENT,
+        said_at=data.said_at or now,
+        now=now,
+        session_id=data.session_id or "",
+        agent=request.auth.agent,
+        topics=data.topics,
+        suspicion=None if may_write else Reason.AGENT_SUGGESTION,
+    )
+    seen = version_seen(request)
+    versions = {draft.key: seen} if may_write or seen is not None else {}
+
+    def write() -> Written:
+        try:
+            outcome = store.submit(subject, [draft], request.auth.actor, now=now, versions=versions)[0]
+        except store.Conflict:
+            if "If-Match" in request.headers or "If-None-Match" in request.headers:
+                raise
+            raise Problem("precondition_required") from None
+        return decided(request, outcome)
+
+    def again(status: int, resource: str) -> HttpResponse:
+        if not resource.startswith("fact:"):
+            return said(DecisionOut(decision="proposed", reason=resource), status)
+        customer = store.find(subject)
+        facts = store.facts(customer, now=now) if customer else []
+        fact = next((fact for fact in facts if f"fact:{fact.id}" == resource), None)
+        if fact is None:
+            raise Problem("gone")
+        return said(DecisionOut(decision="written", fact=_readable(request, fact)), status, ETag=f'"{fact.version}"')
+
+    return once(request, request.auth.key, write, again, now=now)
+
+
+def version_seen(request: AgentRequest) -> int | None:
+    """The version the caller read, from If-Match; None when it has seen no such fact."""
+    named = request.headers.get("If-Match")
+    if named is None:
+        return None
+    version = named.strip().strip('"')
+    if not version.isascii() or not version.isdecimal() or len(version) > 9:
+        raise problems.invalid("If-Match", "version", 'takes one version in quotes, as the ETag gave it: "3"')
+    return int(version)
+
+
+def decided(request: AgentRequest, outcome: store.Outcome) -> Written:
+    """What the store decided, as an answer. Raises the problem for a refusal."""
+    reason = outcome.reason
+    if outcome.decision == "refused" and reason:
+        raise problems.of_reason(reason)
+    if outcome.decision == "proposed" and reason:
+        return Written(said(DecisionOut(decision="proposed", reason=str(reason)), 202), str(reason))
+    fact = outcome.fact
+    if fact is None:  # forgotten
+        return Written(HttpResponse(status=204))
+    told = DecisionOut(decision=outcome.decision, fact=_readable(request, fact))
+    status = 201 if outcome.decision == "learned" else 200
+    return Written(said(told, status, ETag=f'"{fact.version}"'), f"fact:{fact.id}")
+
+
+def _readable(request: AgentRequest, fact: store.Fact) -> FactOut | None:
+    """Writing is not reading: what stands there now is told to those only who may read it."""
+    allowed = request.auth.allows(READ) and fact.category not in request.auth.hidden
+    return FactOut.of(fact) if allowed else None
+
+
+@api.delete(
+    "/subjects/{subject_id}/facts/{key}",
+    auth=KeyAuth(DELETE),
+    response={204: None, 202: DecisionOut, **problem_statuses(404, 409, 412)},
+    summary="Forget one fact",
+)
+def delete_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
+    """Forget a fact at once and for good. A safety fact stays, and the customer is asked: 202."""
+    subject, name, now = subject_of(request, subject_id), key_of(key), request.now
+    version = version_seen(request)
+
+    def write() -> Written:
+        customer = store.find(subject)
+        facts = store.facts(customer, now=now) if customer else []
+        fact = next((fact for fact in facts if fact.key == name), None)
+        if fact is None:
+            raise store.NotFound
+        try:
+            store.forget(subject, [fact.id], request.auth.actor, now=now, version=version)
+        except store.MemoryWriteRejected:
+            return decided(request, store.submit(subject, [_forgetting(request, fact)], request.auth.actor, now=now)[0])
+        return Written(HttpResponse(status=204))
+
+    def again(status: int, resource: str) -> HttpResponse:
+        return said(DecisionOut(decision="proposed", reason=resource), status) if resource else HttpResponse(status=204)
+
+    return once(request, request.auth.key, write, again, now=now)
+
+
+def _forgetting(request: AgentRequest, fact: store.Fact) -> store.Draft:
+    return store.draft(
+        action=ChangeAction.FORGET,
+        key=fact.key,
+        value="",
+        category=fact.category,
+        origin=Origin.AGENT,
+        said_at=request.now,
+        now=request.now,
+        agent=request.auth.agent,
+    )
+
+
+@api.delete(
+    "/subjects/{subject_id}/facts",
+    auth=KeyAuth(DELETE),
+    response={200: ClearedOut, **problem_statuses(409)},
+    summary="Forget everything",
+)
+def clear_facts(request: AgentRequest, subject_id: str) -> HttpResponse:
+    """Forget every fact, safety too, at once and for good, and void all work in flight. For a customer's own wish."""
+    subject, now = subject_of(request, subject_id), request.now
+
+    def write() -> Written:
+        count = store.clear(subject, request.auth.actor, now=now).counts["facts"]
+        return Written(again(200, str(count)), str(count))
+
+    def again(status: int, resource: str) -> HttpResponse:
+        return said(ClearedOut(facts=int(resource), purge_generation=store.purge_generation(subject)), status)
+
+    return once(request, request.auth.key, write, again, now=now)
+
+
+@api.post(
+    "/subjects/{subject_id}/turns",
+    auth=KeyAuth(TURNS),
+    response={200: TurnsOut, 202: TurnsOut, **problem_statuses(409, 410, 415)},
+    summary="Hand over a finished conversation",
+)
+def hand_over_turns(request: AgentRequest, subject_id: str, data: TurnsIn) -> HttpResponse:
+    """Answers 202 once the conversation cannot be lost any more; reading it happens later. Tool blocks are dropped here."""
+    memory_on()
+    subject, now = subject_of(request, subject_id), request.now
+    turns = [Turn(role, text, said_at) for role, text, said_at in data.said(now)]
+    dropped = len(data.messages) - len(turns)
+
+    def write() -> Written:
+        if not turns:
+            return Written(said(TurnsOut(job_id=None, state="nothing_to_read", kept=0, dropped=dropped)))
+        job = jobs.submit(subject, request.auth.key, turns, session_id=data.session_id, now=now)
+        return Written(told(job), f"job:{job.pk}")
+
+    def again(status: int, resource: str) -> HttpResponse:
+        if not resource:
+            return write().response
+        job = jobs.of(request.auth.key, resource.removeprefix("job:"))
+        if job is None:
+            raise Problem("gone")
+        return told(job)
+
+    def told(job: Any) -> HttpResponse:
+        return said(TurnsOut(job_id=job.pk, state=job.state, kept=len(turns), dropped=dropped), 202)
+
+    return once(request, request.auth.key, write, again, now=now)
+
+
+@api.get(
+    "/jobs/{job_id}", auth=KeyAuth(TURNS), response={200: JobOut, **problem_statuses(404)}, summary="How far a job is"
+)
+def read_job(request: AgentRequest, job_id: str) -> HttpResponse:
+    """The state of a conversation that this key handed over."""
+    job = jobs.of(request.auth.key, job_id)
+    if job is None:
+        raise Problem("not_found")
+    return said(
+        JobOut(
+            job_id=job.pk,
+            state=job.state,
+            outcome=job.outcome,
+            counts=job.counts,
+            created_at=job.created_at,
+            finished_at=job.finished_at,
+        )
+    )
+
+
+@api.get("/health", auth=None, response={200: HealthOut, 503: ProblemOut}, summary="Whether the bridge answers")
+def health(request: HttpRequest) -> HttpResponse:
+    """Needs no key. `memory` is false where the deployment switched it off."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return said(HealthOut(status="ok", memory=store.policy().memory))

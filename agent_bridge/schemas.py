@@ -1,0 +1,260 @@
+"""The shapes on the wire, unknown fields forbidden. In: parsed JSON. Out: models with every length checked, and turns of text only.
+
+A limit that is broken is named with its number. Tool blocks, images and thinking end here: nothing after this module sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic.types import AwareDatetime
+from pydantic_core import PydanticCustomError
+
+from memory_portal import store
+
+BODY_LIMIT = 64 * 1024
+DEPTH_LIMIT = 24
+MESSAGES_LIMIT = 200
+BLOCKS_LIMIT = 200
+MESSAGE_LIMIT = 8_000
+SESSION_LIMIT = 200
+PAGE_LIMIT = 100
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+
+ROLES = ("user", "assistant")
+SessionId = Annotated[str, Field(min_length=1, max_length=SESSION_LIMIT)]
+
+
+class Closed(Schema):
+    """A request: no field but those named."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class Moment(Closed):
+    """A request that may say when something was said. Left out, it is now; a clock that runs ahead counts as now."""
+
+    said_at: AwareDatetime | None = None
+
+    @field_validator("said_at", mode="before")
+    @classmethod
+    def as_text(cls, value: object) -> object:
+        if value is not None and not isinstance(value, str):
+            raise PydanticCustomError("bridge_date", "takes a date and time in ISO 8601, with a time zone")
+        return value
+
+    @field_validator("said_at")
+    @classmethod
+    def plausible(cls, value: datetime | None) -> datetime | None:
+        if value is not None and value < EARLIEST:
+            raise PydanticCustomError("bridge_date", "lies before the year 2000")
+        return value
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class ContextQuery(Closed):
+    format: Literal["json", "block"] = "json"
+    session_id: SessionId | None = None
+
+
+class ContextRequest(ContextQuery):
+    """`message` is what the customer just wrote: it stays out of addresses, so that it stays out of logs."""
+
+    message: Annotated[str, Field(max_length=MESSAGE_LIMIT)] = ""
+
+
+class PageQuery(Closed):
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
+    after: Annotated[str, Field(max_length=store.KEY_LIMIT)] = ""
+
+
+class SearchRequest(Closed):
+    topic: Annotated[str, Field(min_length=1, max_length=store.VALUE_LIMIT)]
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = 20
+    session_id: SessionId | None = None
+
+
+class FactOut(Schema):
+    """One fact as an agent is given it: data about the customer, never an instruction."""
+
+    key: str
+    value: str
+    category: str
+    origin: str
+    version: int
+    said_at: datetime
+    updated_at: datetime | None
+    expires_at: datetime | None
+    session: str
+
+    @classmethod
+    def of(cls, fact: store.Fact) -> FactOut:
+        return cls.model_construct(
+            key=fact.key,
+            value=fact.value,
+            category=fact.category,
+            origin=str(fact.origin),
+            version=fact.version,
+            said_at=fact.said_at,
+            updated_at=fact.updated_at,
+            expires_at=fact.expires_at,
+            session=fact.source_session_id,
+        )
+
+
+class ContextOut(Schema):
+    """Layer 1 in `always`, layer 2 in `relevant`. `left_out` counts facts of layer 1 that did not fit."""
+
+    always: list[FactOut]
+    relevant: list[FactOut]
+    left_out: int
+
+
+class FactsOut(Schema):
+    facts: list[FactOut]
+    next: str | None = None
+    """The `after` of the next page, or null."""
+
+
+class GenerationOut(Schema):
+    purge_generation: int
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class FactIn(Moment):
+    value: Annotated[str, Field(min_length=1, max_length=store.VALUE_LIMIT)]
+    category: Annotated[str, Field(min_length=1, max_length=32)] = "preference"
+    session_id: SessionId | None = None
+    topics: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=12)] = []
+
+
+class DecisionOut(Schema):
+    """What a write came to: `learned`, `updated`, `renewed`, or `proposed` with the reason for which the customer is asked."""
+
+    decision: str
+    reason: str | None = None
+    fact: FactOut | None = None
+
+
+class ClearedOut(Schema):
+    facts: int
+    purge_generation: int
+
+
+class Block(Schema):
+    """A content block. Only `text` blocks count; of every other type nothing is kept, whatever it holds."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    type: Annotated[str, Field(min_length=1, max_length=64)]
+    text: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def only_what_counts(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("type") != "text":
+            return {"type": raw["type"]} if "type" in raw else {}
+        return raw
+
+    @model_validator(mode="after")
+    def text_has_text(self) -> Block:
+        if self.type == "text" and self.text is None:
+            raise PydanticCustomError("bridge_missing", "a block of type text needs its text")
+        return self
+
+
+def _shape(content: object) -> str:
+    return "union:text" if isinstance(content, str) else "union:blocks"
+
+
+Content = Annotated[
+    Annotated[str, Tag("union:text")] | Annotated[list[Block], Field(max_length=BLOCKS_LIMIT), Tag("union:blocks")],
+    Discriminator(_shape),
+]
+
+
+class Message(Moment):
+    """Either Anthropic's `content` (a string or a list of blocks) or plain `text`."""
+
+    role: Literal["user", "assistant"]
+    content: Content | None = None
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> Message:
+        if (self.content is None) == (self.text is None):
+            raise PydanticCustomError("bridge_content", "needs either content or text")
+        return self
+
+    @property
+    def words(self) -> str:
+        """What was said, in text; empty when it was only tools."""
+        if self.content is None or isinstance(self.content, str):
+            return self.text or self.content or ""
+        return "\n".join(block.text for block in self.content if block.type == "text" and block.text)
+
+
+class TurnsIn(Moment):
+    session_id: SessionId
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MESSAGES_LIMIT)]
+
+    def said(self, now: datetime) -> Iterator[tuple[Literal["user", "assistant"], str, datetime]]:
+        """Role, text and time of each message that says anything."""
+        for message in self.messages:
+            if message.words.strip():
+                yield message.role, message.words, min(message.said_at or self.said_at or now, now)
+
+
+class TurnsOut(Schema):
+    """`job_id` is null when nothing was said in text: then there is nothing to read."""
+
+    job_id: UUID | None
+    state: str
+    kept: int
+    dropped: int
+
+
+class JobOut(Schema):
+    """How far a conversation is. `counts` tells what its candidates came to: decisions and reason codes, no words."""
+
+    job_id: UUID
+    state: str
+    outcome: str
+    counts: dict[str, Any]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class HealthOut(Schema):
+    status: str
+    memory: bool
+
+
+class ProblemError(Schema):
+    pointer: str
+    code: str
+    detail: str
+    limit: int | None = None
+
+
+class ProblemOut(Schema):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    reason: str | None = None
+    scopes: list[str] | None = None
+    limit: int | None = None
+    errors: list[ProblemError] | None = None

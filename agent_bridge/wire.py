@@ -1,0 +1,153 @@
+"""The rim of the bridge: what is checked before any view and said after it. In: a request. Out: an answer, always ours.
+
+A body is read once, up to its limit, and refused before it is parsed where its length or type is wrong. Nothing leaves as HTML,
+with a cookie, or with a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+from urllib.parse import unquote_plus
+
+import orjson
+from django.core.exceptions import SuspiciousOperation
+from django.core.signals import got_request_exception
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from django.views.decorators.csrf import csrf_exempt
+from ninja.errors import HttpError, ValidationError
+from ninja.parser import Parser
+
+from agent_bridge import problems
+from agent_bridge.auth import KEY_LIKE, NotAuthenticated, TooManyCalls
+from agent_bridge.problems import Problem
+from agent_bridge.schemas import DEPTH_LIMIT
+from memory_portal import store
+
+log = logging.getLogger(__name__)
+
+View = Callable[..., HttpResponse]
+
+
+def guard(view: View, limit: Callable[[], int]) -> View:
+    """A view of the bridge with its rim. `limit` answers how many bytes a body may have."""
+
+    @csrf_exempt  # keys in a header, never a cookie
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            read(request, limit())
+            response = view(request, *args, **kwargs)
+            if response.status_code == 405:
+                raise Problem("method_not_allowed", headers={"Allow": response["Allow"]})
+        except Exception as error:
+            response = problems.answer(problem_of(error) or _broken(request, error))
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    return guarded
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """What went wrong in the table's terms; None for what nobody foresaw."""
+    match error:
+        case Problem():
+            return error
+        case NotAuthenticated():
+            return Problem(error.code)
+        case TooManyCalls():
+            return Problem("too_many_calls", headers={"Retry-After": str(error.retry_after)})
+        case store.MemoryStoreError():
+            return problems.of_store(error)
+        case ValidationError():
+            return problems.of_validation(error.errors)
+        case HttpError() if isinstance(error.__cause__, Problem):  # out of the parser
+            return error.__cause__
+        case Http404():
+            return Problem("not_found")
+        case UnreadablePostError():
+            return Problem("bad_length")
+        case SuspiciousOperation():
+            return Problem("bad_path")
+        case OperationalError() | InterfaceError():
+            return Problem("unavailable", headers={"Retry-After": "1"})
+    return None
+
+
+def _broken(request: HttpRequest, error: Exception) -> Problem:
+    """Log where it broke, by file and line: an exception's own words may hold a value."""
+    where = " < ".join(
+        f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(error.__traceback__))
+    )
+    log.error("%s in the bridge at %s", type(error).__name__, where)
+    got_request_exception.send(sender=None, request=request)
+    return Problem("failed")
+
+
+# --- what comes in ----------------------------------------------------------------------------------------------------
+
+
+def read(request: HttpRequest, limit: int) -> None:
+    """Check address and length, and read the body once, so that nothing later reads more than `limit` bytes."""
+    if KEY_LIKE.search(unquote_plus(request.META.get("QUERY_STRING", ""))):
+        log.warning("a key was sent in an address and refused")
+        raise Problem("key_in_query")
+    try:
+        request.META.get("PATH_INFO", "").encode("latin-1").decode()
+    except UnicodeError:
+        raise Problem("bad_path") from None
+    length = request.META.get("CONTENT_LENGTH") or ""
+    if not length:
+        if request.META.get("HTTP_TRANSFER_ENCODING"):
+            raise Problem("length_required")
+        length = "0"
+    if not length.isascii() or not length.isdecimal() or len(length) > 18:
+        raise Problem("bad_length")
+    if int(length) > limit:
+        raise Problem("too_large", more={"limit": limit})
+    body = request.read(int(length)) if int(length) else b""
+    if len(body) != int(length):
+        raise Problem("bad_length")
+    request._body = body  # type: ignore[attr-defined]  # Django's own place; its limit is one for the whole site
+
+
+class StrictJSON(Parser):
+    """JSON objects only: declared as such, UTF-8, not too deep, no U+0000."""
+
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        if request.content_type != "application/json":
+            raise Problem("unsupported_media_type", headers={"Accept": "application/json"})
+        try:
+            parsed = orjson.loads(request.body)
+        except orjson.JSONDecodeError:
+            raise Problem("bad_json") from None
+        if not isinstance(parsed, dict):
+            raise problems.invalid("#", "object", "must be an object")
+        for pointer, depth, text in walk(parsed):
+            if depth > DEPTH_LIMIT:
+                raise problems.invalid("#" + pointer, "too_deep", "is nested too deeply", limit=DEPTH_LIMIT)
+            if "\0" in text:
+                raise problems.invalid("#" + pointer, "null_character", "must not contain U+0000")
+        return parsed
+
+
+def walk(value: object) -> Iterator[tuple[str, int, str]]:
+    """Each string of a parsed body, names included, as (pointer, depth, text), and each thing that is nested too deeply."""
+    waiting: list[tuple[str, int, object]] = [("", 0, value)]
+    while waiting:
+        pointer, depth, here = waiting.pop()
+        if isinstance(here, str):
+            yield pointer, depth, here
+        elif depth > DEPTH_LIMIT:
+            yield pointer, depth, ""
+        elif isinstance(here, dict):
+            for name, inner in here.items():
+                yield pointer, depth, name
+                waiting.append((f"{pointer}/{name[: problems.NAME_LIMIT]}", depth + 1, inner))
+        elif isinstance(here, list):
+            waiting.extend((f"{pointer}/{index}", depth + 1, inner) for index, inner in enumerate(here))
