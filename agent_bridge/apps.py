@@ -5,3 +5,9 @@ from django.utils.translation import gettext_lazy as _
 class AgentBridgeConfig(AppConfig):
     name = "agent_bridge"
     verbose_name = _("Agents")
+
+    def ready(self) -> None:
+        from agent_bridge import jobs
+        from memory_portal import store
+
+        store.withdrawn.connect(jobs.on_withdrawn, dispatch_uid="agent_bridge.jobs.on_withdrawn")

@@ -1,0 +1,85 @@
+"""Celery as a doorbell: messages carry ids, rows carry the truth. Without CELERY_BROKER_URL
+messages are files under var/.
+
+Started with `python -m celery -A agent_bridge worker -B`. Imports Django's settings only.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
+
+SWEEP_EVERY = 3.0
+RETENTION_EVERY = 600.0
+CALLS = 4
+"""Model calls one job may make: a long conversation is read in that many windows."""
+
+
+def private(path: Path) -> str:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return str(path)
+
+
+def transport_options(broker: str) -> dict[str, Any]:
+    if broker.startswith("filesystem:"):
+        # One folder for both directions: the worker takes what the web process put there.
+        bell = private(Path(settings.VAR) / "broker" / "bell")
+        control = private(Path(settings.VAR) / "broker" / "control")
+        return {
+            "data_folder_in": bell,
+            "data_folder_out": bell,
+            "control_folder": control,
+            "polling_interval": 0.05,
+        }
+    # A hand-over never waits long for a broker that is gone; a message comes back once its task cannot be alive.
+    return {
+        "visibility_timeout": int(time_limit() * 2),
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 5,
+    }
+
+
+def time_limit() -> float:
+    """Seconds one job may take: its calls, and some for the rest."""
+    return CALLS * float(settings.EXTRACTION_TIMEOUT) + 30
+
+
+app = Celery("agent_bridge")
+app.conf.update(
+    broker_url=settings.CELERY_BROKER_URL,
+    broker_transport_options=transport_options(settings.CELERY_BROKER_URL),
+    broker_connection_retry_on_startup=True,
+    broker_connection_timeout=2,
+    enable_utc=True,
+    timezone="UTC",
+    accept_content=["json"],
+    task_serializer="json",
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_retry_on_worker_lost=True,
+    task_time_limit=time_limit(),
+    task_soft_time_limit=time_limit() - 15,
+    worker_prefetch_multiplier=1,
+    worker_max_tasks_per_child=500,
+    worker_soft_shutdown_timeout=30.0,
+    worker_send_task_events=False,
+    worker_hijack_root_logger=False,
+    beat_schedule_filename=str(Path(private(Path(settings.VAR) / "beat")) / "schedule"),
+    beat_schedule={
+        "sweep": {"task": "agent_bridge.sweep", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
+        "retention": {
+            "task": "agent_bridge.retention",
+            "schedule": RETENTION_EVERY,
+            "options": {"expires": RETENTION_EVERY},
+        },
+    },
+)
+app.autodiscover_tasks(["agent_bridge"])

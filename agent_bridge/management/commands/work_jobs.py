@@ -1,0 +1,39 @@
+"""Read waiting conversations without any broker: for a cron job, a small site, a day on which the broker is gone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+from django.utils import timezone
+
+from agent_bridge import jobs
+
+PAUSE = 1.0
+
+
+class Command(BaseCommand):
+    help = (
+        "Reads waiting conversations in this process, with no broker. Stops after the current one on SIGTERM or Ctrl-C."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--until-empty", action="store_true", help="stop when nothing is due")
+
+    def handle(self, *args: Any, until_empty: bool, **options: Any) -> None:
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        ran = 0
+        while not stopped.is_set():
+            jobs.sweep(timezone.now(), ring_bells=False)
+            ran += jobs.drain(stop=stopped.is_set)
+            if until_empty:
+                break
+            close_old_connections()
+            stopped.wait(PAUSE)
+        self.stdout.write(f"{ran} conversations read")

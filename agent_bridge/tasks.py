@@ -1,0 +1,24 @@
+"""The tasks: each takes an id or nothing, calls one function and has its name written out. No result is kept."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from agent_bridge import jobs
+from agent_bridge.celery import app
+from memory_portal import store
+
+
+@app.task(name="agent_bridge.run_job", max_retries=2, default_retry_delay=1)  # type: ignore[untyped-decorator]  # celery has no types
+def run_job(job_id: str) -> None:
+    jobs.run(job_id)
+
+
+@app.task(name="agent_bridge.sweep")  # type: ignore[untyped-decorator]
+def sweep() -> None:
+    jobs.sweep(timezone.now())
+
+
+@app.task(name="agent_bridge.retention")  # type: ignore[untyped-decorator]
+def retention() -> None:
+    store.sweep(now=timezone.now())
