@@ -1,28 +1,33 @@
 """The built-in topics: which departments a text speaks of, before any model has read it. In: a text. Out: names of departments.
 
-The words stand in `lexicon.txt`, in English, Chinese, Spanish and German. Imports words only.
+The words stand in `lexicon.txt`, in English, Chinese, Spanish and German; reading it takes a third of a second, once, on first
+use. Imports types and words only.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_portal.store.types import TOPICS_LIMIT
-from memory_portal.store.words import IRREGULAR, SPELLINGS, tokens
+from memory_portal.store.words import tokens
 
 WIDER_SHARE = 0.4
 """How much a word says of the departments around its own: `sofa` is furniture for certain, and a little bit home."""
 
 _LONGEST = 3
-_COMPOUND = 8  # letters from which a word unknown as a whole may be known by its end: Wanderschuhe
-_PART = 4
-_TEXTS = 20_000
+_COMPOUND, _PART = 8, 4
+"""From eight letters on, a word unknown as a whole may be known by an end of four or more: Wanderschuhe."""
+
+_WORDS = 20_000
 
 # Small words that make a single entry read as its language.
 _FRAMES = {"en": "the my we ", "es": "el los mi ", "de": "der die mein ", "zh": ""}
+
+Entries = list[tuple[str, str]]
 
 
 class Lexicon(NamedTuple):
@@ -32,17 +37,25 @@ class Lexicon(NamedTuple):
     """Every department around a department."""
 
 
-@lru_cache(_TEXTS)
+class Same(NamedTuple):
+    stems: Mapping[str, str]
+    """The stem that another stem is read as."""
+    chinese: Mapping[str, str]
+    """The Chinese word that another is read as; words of one character too, so it is the text that is rewritten."""
+    pattern: re.Pattern[str]
+
+
 def stems(text: str) -> tuple[str, ...]:
     """The words of a text for matching, one for each thing: went is go, kids are children, a couch is a sofa."""
-    return tuple(_one_word().get(stem, stem) for stem in tokens(text))
+    same = _same()
+    plain = same.pattern.sub(lambda found: same.chinese[found[0]], text)
+    return tuple(same.stems.get(stem, stem) for stem in tokens(plain))
 
 
-@lru_cache(_TEXTS)
-def subjects(text: str) -> Mapping[str, float]:
-    """The departments a text speaks of, and how clearly: 1 for a word of this department alone, more for more words."""
+def subjects(words: tuple[str, ...]) -> dict[str, float]:
+    """The departments that stems speak of, and how clearly: 1 for a word of this department alone, more for more words."""
     found: dict[str, float] = {}
-    for departments in _hits(stems(text)).values():
+    for departments in _hits(words).values():
         share = len(departments) ** -0.5
         around = frozenset().union(*(lexicon().wider[name] for name in departments)) - departments
         for name in departments:
@@ -54,13 +67,15 @@ def subjects(text: str) -> Mapping[str, float]:
 
 def topics_for(text: str) -> tuple[str, ...]:
     """Names of at most twelve departments, the clearest first. Empty when no word is known."""
-    found = subjects(text)
+    found = subjects(stems(text))
     return tuple(sorted(found, key=lambda name: (-found[name], name)))[:TOPICS_LIMIT]
 
 
 def _hits(words: tuple[str, ...]) -> dict[tuple[str, ...], frozenset[str]]:
     """The known words and phrases of a text, each once. A phrase hides its parts: a coffee table is no coffee."""
-    known, hits, at = lexicon().departments, {}, 0
+    known = lexicon().departments
+    hits: dict[tuple[str, ...], frozenset[str]] = {}
+    at = 0
     while at < len(words):
         for length in range(_LONGEST, 0, -1):
             run = words[at : at + length]
@@ -73,7 +88,7 @@ def _hits(words: tuple[str, ...]) -> dict[tuple[str, ...], frozenset[str]]:
     return {run: departments for run, departments in hits.items() if run[0] not in inside}
 
 
-@lru_cache(_TEXTS)
+@lru_cache(_WORDS)
 def _by_its_end(word: str) -> frozenset[str]:
     if len(word) >= _COMPOUND and word.isalpha():
         for start in range(_PART - 1, len(word) - _PART + 1):
@@ -84,54 +99,77 @@ def _by_its_end(word: str) -> frozenset[str]:
 
 @lru_cache(1)
 def lexicon() -> Lexicon:
-    """The file, read once and on first use."""
+    """The departments of the file, read on first use."""
     departments: dict[tuple[str, ...], set[str]] = {}
     around: dict[str, list[str]] = {}
-    for name, wider, entries in _blocks(Path(__file__).with_name("lexicon.txt").read_text("utf-8")):
-        around[name] = wider
-        for language, word in entries:
-            for run in _runs(language, word):
-                departments.setdefault(run, set()).add(name)
+    for head, lines in _blocks():
+        if head.startswith(("same ", "light ")):
+            continue
+        name, _, wider = head.partition(" < ")
+        around[name] = wider.split(", ") if wider else []
+        for language, _, entries in (line.partition(": ") for line in lines):
+            for entry in entries.split(", "):
+                for run in _runs(language, entry):
+                    departments.setdefault(run, set()).add(name)
     return Lexicon(
         {run: frozenset(names) for run, names in departments.items()},
-        {name: frozenset(_ancestors(name, around)) for name in {*around, *sum(around.values(), [])}},
+        {
+            name: frozenset(_ancestors(name, around))
+            for name in {*around, *(name for names in around.values() for name in names)}
+        },
     )
 
 
-def _blocks(text: str) -> Iterator[tuple[str, list[str], list[tuple[str, str]]]]:
-    for block in text.split("\n\n"):
-        head, *lines = [line for line in block.splitlines() if line and not line.startswith("#")] or [""]
-        name, _, wider = head.partition(" < ")
-        entries = [
-            (language, word)
-            for language, _, words in (line.partition(": ") for line in lines)
-            for word in words.split(", ")
-        ]
-        if name:
-            yield name, wider.split(", ") if wider else [], entries
+@lru_cache(1)
+def _same() -> Same:
+    stemmed: dict[str, str] = {}
+    chinese: dict[str, str] = {}
+    for head, lines in _blocks():
+        if not head.startswith("same "):
+            continue
+        language = head.removeprefix("same ")
+        for group in ", ".join(lines).split(", "):
+            kept, *others = group.split(" ")
+            if language == "zh":
+                chinese |= dict.fromkeys(others, kept)
+                continue
+            for stem in (stem for other in others for stem in tokens(_FRAMES[language] + other)):
+                stemmed.setdefault(stem, tokens(_FRAMES[language] + kept)[0])
+    # A name that stands for others may have a first name itself.
+    stemmed = {other: stemmed.get(kept, kept) for other, kept in stemmed.items()}
+    pattern = re.compile("|".join(sorted(chinese, key=len, reverse=True)))
+    return Same({other: kept for other, kept in stemmed.items() if other != kept}, chinese, pattern)
 
 
-def _runs(language: str, word: str) -> list[tuple[str, ...]]:
+@lru_cache(1)
+def light() -> frozenset[str]:
+    """Stems of the words that ask rather than name what is asked for: recommend, best, something."""
+    entries = [
+        (head.removeprefix("light "), entry)
+        for head, lines in _blocks()
+        if head.startswith("light ")
+        for entry in ", ".join(lines).split(", ")
+    ]
+    return frozenset(stem for language, entry in entries for run in _runs(language, entry) for stem in run)
+
+
+def _blocks() -> Iterator[tuple[str, list[str]]]:
+    for block in Path(__file__).with_name("lexicon.txt").read_text("utf-8").split("\n\n"):
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if lines:
+            yield lines[0], lines[1:]
+
+
+def _runs(language: str, entry: str) -> list[tuple[str, ...]]:
     """How an entry looks among the stems of a text. A single word has two stems where its language has another than English."""
-    found = stems(_FRAMES[language] + word)
+    found = stems(_FRAMES[language] + entry)
     if language == "zh":
-        return [found[len(word) :] or found]
-    return [found] if " " in word or "-" in word else [(stem,) for stem in found]
+        single = [stem for stem in found if len(stem) == 1]
+        return [tuple(found[len(single) :]) or tuple(single)]
+    return [found] if " " in entry or "-" in entry else [(stem,) for stem in found]
 
 
 def _ancestors(name: str, around: Mapping[str, list[str]]) -> Iterator[str]:
     for wider in around.get(name, ()):
         yield wider
         yield from _ancestors(wider, around)
-
-
-@lru_cache(1)
-def _one_word() -> Mapping[str, str]:
-    """Stems of irregular forms and second names, each with the stem it is read as."""
-    pairs = [(other, kept.rstrip("+")) for table in (SPELLINGS["english"], IRREGULAR) for other, kept in table.items()]
-    single = {
-        o[0]: k[0]
-        for o, k in ((tokens(f"the {other}"), tokens(f"the {kept}")) for other, kept in pairs)
-        if len(o) == len(k) == 1
-    }
-    return {other: single.get(kept, kept) for other, kept in single.items() if other != kept}

@@ -1,7 +1,7 @@
-"""The three layers of a read. In: one customer's facts, the message or topic, now. Out: facts, best first, or none.
+"""The three layers of a read. In: one customer's facts, the message or the topic, now. Out: facts in order, or none.
 
 Pure: no database, no clock. A customer holds at most a few hundred facts, so every read ranks them all and there is no index
-to keep in step. Imports types, words and lexicon only.
+to keep in step. Imports types, sanitise and lexicon only.
 """
 
 from __future__ import annotations
@@ -13,23 +13,43 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-
-from snowballstemmer import stemmer  # type: ignore[import-untyped]  # the package has no annotations
+from os.path import commonprefix
+from sys import intern
+from typing import NamedTuple
 
 from memory_portal.enums import FactState
+from memory_portal.store import lexicon
+from memory_portal.store.sanitise import fold
 from memory_portal.store.types import CONSTRAINT, SAFETY, Fact
 
-ALWAYS, FITTING, ASKED = 1, 2, 3
-LAYERS: Mapping[str, int] = {SAFETY: ALWAYS, CONSTRAINT: ALWAYS}
-"""The layer of a category where the policy says nothing else; a category not named here is `FITTING`."""
-
+LAYER_ONE = frozenset({SAFETY, CONSTRAINT})
 TIER_ONE_CAP = 8
 BUDGET_CHARS = 4_000
 RECORD_CHARS = 90
 """What a line of the block takes beside key and value: names, quotes, category, age, session tag."""
 
+PREFETCH_CAP = 5
+LOOKUP_CAP = 20
+
+# What a shared word or department is worth, by where it stands. Chosen on half of the stores; docs/recall.md has both halves.
+VALUE, KEY, TOPIC, DEPARTMENT, CATEGORY = "v:", "k:", "t:", "d:", "c:"
+WEIGHTS: Mapping[str, float] = {VALUE: 1.0, KEY: 0.3, TOPIC: 1.0, DEPARTMENT: 0.5, CATEGORY: 1.0}
+LIGHT = 0.2
+LOOSE = 0.6
+"""What a part of a word, or a word one letter off, is worth beside the word itself."""
+
+ENOUGH = 1.7
+"""The evidence layer 2 asks for, in words that only this fact has."""
+ENOUGH_SAID_ALONE = 0.65 * ENOUGH
+"""For a fact about which nobody wrote topics: it has fewer words to be found by."""
+
+_SATURATION, _LENGTH, _VALUE_WORDS, _TOPIC_WORDS = 1.2, 0.5, 8, 18
+_OTHER_FACTS = 20
+"""Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
+
 _SKEW = timedelta(days=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 def always(
@@ -39,29 +59,29 @@ def always(
     cap: int = TIER_ONE_CAP,
     budget_chars: int = BUDGET_CHARS,
     off_categories: Collection[str] = frozenset(),
-    layers: Mapping[str, int] = LAYERS,
+    layer_one: Collection[str] = LAYER_ONE,
 ) -> tuple[list[Fact], int]:
-    """Layer 1: what every turn sees, and how many facts the character budget left out.
+    """Layer 1: what every turn sees, and how many facts of it the character budget left out.
 
-    All facts of the always-categories, then the most recently updated others up to `cap` in all. The budget is spent on
-    safety first, which it never drops, then on the other always-categories, then on the rest. The order is by kind and id,
+    Every fact of the `layer_one` categories, then the most recently updated others up to `cap` in all. The budget is spent
+    on safety first, which it never drops, then on the rest of `layer_one`, then on the others. The order is by kind and id,
     so that the text of a block changes only when a fact does.
     """
-    held = live(facts, now, off_categories)
-    due = [fact for fact in held if _layer(fact, layers) == ALWAYS]
-    others = sorted(
-        (fact for fact in held if _layer(fact, layers) == FITTING), key=lambda fact: _recency(fact, now), reverse=True
-    )
-    due += others[: max(0, cap - len(due))]
-    due.sort(key=lambda fact: (-_urgency(fact, layers), _recency(fact, now)), reverse=True)
+
+    def urgency(fact: Fact) -> int:
+        return 0 if fact.category == SAFETY else 1 if fact.category in layer_one else 2
+
+    newest = sorted(live(facts, now, off_categories), key=lambda fact: _recency(fact, now), reverse=True)
+    by_urgency = sorted(newest, key=urgency)
+    urgent = sum(urgency(fact) < 2 for fact in newest)
+    due = by_urgency[: max(cap, urgent)]
     kept, room = [], budget_chars
     for fact in due:
         cost = len(fact.key) + len(fact.value) + RECORD_CHARS
         if fact.category == SAFETY or cost <= room:
             kept.append(fact)
             room -= cost
-    kept.sort(key=lambda fact: (_urgency(fact, layers), fact.id))
-    return kept, len(due) - len(kept)
+    return sorted(kept, key=lambda fact: (urgency(fact), fact.id)), len(due) - len(kept)
 
 
 def relevant(
@@ -70,30 +90,46 @@ def relevant(
     *,
     now: datetime,
     hint: str = "",
-    k: int = 5,
+    k: int = PREFETCH_CAP,
     exclude: Collection[int] = frozenset(),
     off_categories: Collection[str] = frozenset(),
 ) -> list[Fact]:
-    """Layer 2: at most `k` facts that this message calls for, best first; often none. `exclude` holds the ids already shown."""
-    held = [fact for fact in live(facts, now, off_categories) if fact.id not in exclude]
-    scored = _scores(held, f"{message} {hint}")
-    return [held[i] for score, i in scored if score > 2.6][:k]
+    """Layer 2: at most `k` facts this message calls for, best first; often none, because silence is a result.
 
-
-def lookup(facts: Iterable[Fact], topic: str, *, k: int = 20, now: datetime | None = None) -> list[Fact]:
-    """Layer 3: the facts about `topic`, best first; all of them, in store order, when it is empty.
-
-    Without `now` the caller answers for what has expired.
+    `hint` is what the host knows of the page or the intent; `exclude` holds the ids of facts shown already.
     """
-    held = list(facts) if now is None else live(facts, now)
-    held = [fact for fact in held if fact.state is FactState.ACTIVE]
+    held = live(facts, now, off_categories)
+    cards = [_card(fact) for fact in held]
+    found = [
+        (strength, fact)
+        for fact, card, evidence in zip(held, cards, _evidence(cards, _request(f"{message} ; {hint}")), strict=True)
+        if (strength := evidence.strength) >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE)
+        and fact.id not in exclude
+    ]
+    return [fact for _, fact in sorted(found, key=lambda pair: -pair[0])][: max(0, k)]
+
+
+def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datetime | None = None) -> list[Fact]:
+    """Layer 3: the facts about `topic`, best first; every fact, in store order, when it is empty.
+
+    `topic` may be in any language, a part of a word, one letter wrong, a key or the name of a category. Without `now` the
+    caller answers for what has expired.
+    """
+    held = [fact for fact in (facts if now is None else live(facts, now)) if fact.state is FactState.ACTIVE]
     if not topic.strip():
         return held
-    return [held[i] for _, i in _scores(held, topic)][:k]
+    cards = [_card(fact) for fact in held]
+    request = _request(topic, CATEGORY)
+    scores = [
+        evidence.score + loose
+        for evidence, loose in zip(_evidence(cards, request), _loosely(cards, topic), strict=True)
+    ]
+    order = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: -scores[i])
+    return [held[i] for i in order[: max(0, k)]]
 
 
 def matches(facts: Iterable[Fact], query: str) -> list[Fact]:
-    """The commerce-agents contract's search (section 2): any word a substring of "key value category"; store order."""
+    """The commerce-agents contract's search (section 2): any word is a substring of "key value category"; store order."""
     terms = query.lower().split()
     held = list(facts)
     if not terms:
@@ -113,16 +149,8 @@ def live(facts: Iterable[Fact], now: datetime, off_categories: Collection[str] =
     ]
 
 
-def _layer(fact: Fact, layers: Mapping[str, int]) -> int:
-    return layers.get(fact.category, FITTING)
-
-
-def _urgency(fact: Fact, layers: Mapping[str, int]) -> int:
-    return 0 if fact.category == SAFETY else _layer(fact, layers)
-
-
 def _recency(fact: Fact, now: datetime) -> tuple[datetime, int]:
-    """When it was last updated. A missing time or one well ahead of the clock proves nothing and counts as long ago."""
+    """When it was last updated. A time that is missing or well ahead of the clock proves nothing and counts as long ago."""
     then = fact.updated_at and _utc(fact.updated_at)
     return (then if then and then <= _utc(now) + _SKEW else _LONG_AGO), fact.id
 
@@ -132,58 +160,123 @@ def _utc(moment: datetime) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Doc:
-    text: Mapping[str, int]
-    topics: Mapping[str, int]
-    length: int
-    topic_length: int
+class _Card:
+    """What a fact can be found by: its stems and departments, each marked with where it stands, and how much they say."""
+
+    says: Mapping[str, float]
+    words: tuple[str, ...]
+    has_topics: bool
 
 
-_stem = lru_cache(50_000)(stemmer("english").stemWord)
-_STOP = frozenset(
-    """a an the and or but if of at by for with about to from in on off over under is are was were be been being am do does did
-    doing have has had having i me my we our us you your he him his she her it its they their them what which who whom this that
-    these those when where why how s t d ll m re ve can will just not no so than too very as any some all there here would could
-    should may might""".split()
-)
+class _Evidence(NamedTuple):
+    """What one fact has to do with a request. `score` ranks; a closeness of meaning, where there is one, would add to it."""
+
+    score: float
+    agreement: float
+    """Share of the request's departments that the fact speaks of, rare ones counting more."""
+
+    @property
+    def strength(self) -> float:
+        return self.score * math.sqrt(self.agreement + 0.05)
 
 
-def _tokens(text: str) -> tuple[str, ...]:
-    out: list[str] = []
-    for run in re.findall(r"[\u4e00-\u9fff]+|[^\W_\u4e00-\u9fff]+", text.casefold()):
-        if run[0] >= "\u4e00":
-            out += [*run, *(run[i : i + 2] for i in range(len(run) - 1))]
-        elif run not in _STOP:
-            out.append(_stem(run))
-    return tuple(out)
+_UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
 
 
-@lru_cache(20_000)
-def _doc(key: str, value: str, category: str, topics: tuple[str, ...]) -> _Doc:
-    text = Counter(_tokens(value))
-    text.update(dict.fromkeys((term for term in _tokens(f"{key} {category}") if term not in text), 1))
-    about = Counter(_tokens(" ; ".join(topics)))
-    return _Doc(text, about, sum(text.values()), sum(about.values()))
+def _card(fact: Fact) -> _Card:
+    return _card_of(fact.key, fact.value, fact.category, fact.topics)
 
 
-def _scores(facts: Sequence[Fact], query: str) -> list[tuple[float, int]]:
-    docs = [_doc(fact.key, fact.value, fact.category, fact.topics) for fact in facts]
-    terms = dict.fromkeys(_tokens(query))
-    text = _bm25([doc.text for doc in docs], [doc.length for doc in docs], terms)
-    topics = _bm25([doc.topics for doc in docs], [doc.topic_length for doc in docs], terms)
-    scored = [(a + b, i) for i, (a, b) in enumerate(zip(text, topics, strict=True)) if a + b > 0]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))
+@lru_cache(5_000)  # a few kilobytes each; in this process's memory only, gone with it
+def _card_of(key: str, value: str, category: str, topics: tuple[str, ...]) -> _Card:
+    name = key.replace("_", " ")
+    said, named = lexicon.stems(value), lexicon.stems(name)
+    departments = lexicon.subjects((*said, *named))
+    # Topics out of the lexicon repeat what it says of the value anyway.
+    written = " ; ".join(topic for topic in topics if topic not in departments)
+    about = lexicon.stems(written)
+    for department, clarity in lexicon.subjects(about).items():
+        departments[department] = max(clarity, departments.get(department, 0.0))
+    says = {
+        **_saturated(VALUE, Counter(said), len(said) / _VALUE_WORDS),
+        **_saturated(KEY, Counter(named)),
+        **_saturated(TOPIC, Counter(about), len(about) / _TOPIC_WORDS),
+        **_saturated(DEPARTMENT, departments),
+        **_saturated(CATEGORY, Counter(lexicon.stems(category.replace("_", " ")))),
+    }
+    return _Card(says, tuple(dict.fromkeys(_WORD.findall(fold(f"{value} ; {name} ; {written}")))), bool(written))
 
 
-def _bm25(
-    fields: Sequence[Mapping[str, int]], lengths: Sequence[int], terms: Iterable[str], k1: float = 1.2, b: float = 0.75
-) -> list[float]:
-    mean = sum(lengths) / max(1, len(lengths)) or 1.0
-    scores = [0.0] * len(fields)
-    for term in terms:
-        having = [i for i, field in enumerate(fields) if term in field]
-        idf = math.log(1 + (len(fields) - len(having) + 0.5) / (len(having) + 0.5))
+def _saturated(place: str, counts: Mapping[str, float], length: float = 1.0) -> dict[str, float]:
+    """BM25's term weight, with the length of a typical fact in place of the store's mean: so a card outlives its neighbours."""
+    damping = _SATURATION * (1 - _LENGTH + _LENGTH * length)
+    return {intern(place + term): count * (_SATURATION + 1) / (count + damping) for term, count in counts.items()}
+
+
+def _request(text: str, *places: str) -> dict[str, float]:
+    """What a request looks for, by place, and what each find is worth."""
+    stems = lexicon.stems(text)
+    worth = {stem: LIGHT if stem in lexicon.light() else 1.0 for stem in stems}
+    sought = {
+        place + stem: WEIGHTS[place] * weight
+        for place in (VALUE, KEY, TOPIC, *places)
+        for stem, weight in worth.items()
+    }
+    return sought | {
+        DEPARTMENT + name: WEIGHTS[DEPARTMENT] * clarity for name, clarity in lexicon.subjects(stems).items()
+    }
+
+
+def _evidence(cards: Sequence[_Card], request: Mapping[str, float]) -> list[_Evidence]:
+    """BM25 of every fact, the scores of all places added."""
+    hits = [request.keys() & card.says.keys() for card in cards]
+    spread: Counter[str] = Counter()
+    for card, hit in zip(cards, hits, strict=True):
+        for term in hit:
+            spread[term] += min(1.0, card.says[term]) if term.startswith(DEPARTMENT) else 1  # type: ignore[assignment]
+    value = {term: worth * _rarity(spread[term], len(cards)) for term, worth in request.items()}
+    asked = sum(worth for term, worth in value.items() if term.startswith(DEPARTMENT))
+    found = []
+    for card, hit in zip(cards, hits, strict=True):
+        agreed = sum(value[term] * min(1.0, card.says[term]) for term in hit if term.startswith(DEPARTMENT))
+        score = sum(value[term] * card.says[term] for term in hit)
+        found.append(_Evidence(score, agreed / asked if asked else _UNKNOWN_AGREEMENT))
+    return found
+
+
+def _rarity(having: float, held: int) -> float:
+    """BM25's idf, as a share of what a word that stands in one fact only would have."""
+    size = held + _OTHER_FACTS
+    return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
+
+
+def _loosely(cards: Sequence[_Card], topic: str) -> list[float]:
+    """Scores for words of the topic that stand in no fact: facts with a longer word around it, else with one a letter off."""
+    scores = [0.0] * len(cards)
+    known = {word for card in cards for word in card.words}
+    for word in dict.fromkeys(_WORD.findall(fold(topic))):
+        if word in known or word in lexicon.light():
+            continue
+        near = {other for other in known if _is_part(word, other)} or {
+            other for other in known if _one_off(word, other)
+        }
+        having = [i for i, card in enumerate(cards) if not near.isdisjoint(card.words)]
         for i in having:
-            count = fields[i][term]
-            scores[i] += idf * count * (k1 + 1) / (count + k1 * (1 - b + b * lengths[i] / mean))
+            scores[i] += LOOSE * _rarity(len(having), len(cards))
     return scores
+
+
+def _is_part(word: str, whole: str) -> bool:
+    """choc is chocolate and Schuhe is Wanderschuhe; rain is no train."""
+    return whole.startswith(word) or (len(word) > 4 and whole.endswith(word))
+
+
+def _one_off(a: str, b: str) -> bool:
+    """One letter too many, missing, wrong, or two swapped; in short words that would be another word."""
+    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 1 or (a[0] != b[0] and a[-1] != b[-1]):
+        return False
+    start = len(commonprefix((a, b)))
+    a, b = a[start:], b[start:]
+    end = len(commonprefix((a[::-1], b[::-1])))
+    a, b = a[: len(a) - end], b[: len(b) - end]
+    return max(len(a), len(b)) < 2 or (len(a) == 2 and a == b[::-1])
