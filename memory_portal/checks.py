@@ -7,14 +7,20 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
-from memory_portal.store.orm import policy
+from memory_portal.store.orm import current_policy
 from memory_portal.store.policy import PolicyError
 
 
 @register()
 def policy_file(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     try:
-        policy()
+        current_policy()
     except PolicyError as error:
-        return [Error(f"The memory policy cannot be used: {error}", hint="MEMORY_POLICY names the file.", id="memory_portal.E001")]
+        return [
+            Error(
+                f"The memory policy cannot be used: {error}",
+                hint="MEMORY_POLICY names the file.",
+                id="memory_portal.E001",
+            )
+        ]
     return []

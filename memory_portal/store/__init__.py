@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import memory_portal.store.policy
 from memory_portal.store.errors import (
     Conflict,
     InvalidDraft,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         clear,
         context,
         correct,
+        current_policy,
         dismiss,
         facts,
         find,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         lookup,
         page,
         pause,
-        policy,
         purge_generation,
         resume,
         reviewed,
@@ -97,6 +96,8 @@ _ROOMS = {
         "clear",
         "context",
         "correct",
+        "current_policy",
+        "current_policy",
         "dismiss",
         "facts",
         "find",
@@ -110,7 +111,6 @@ _ROOMS = {
         "lookup",
         "page",
         "pause",
-        "policy",
         "purge_generation",
         "resume",
         "reviewed",
@@ -141,7 +141,6 @@ _ROOMS = {
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
-del policy  # noqa: F821  # loading the room put it under the name of the function, which the door gives out
 
 
 def __getattr__(name: str) -> Any:
@@ -189,6 +188,7 @@ __all__ = [
     "consent",
     "context",
     "correct",
+    "current_policy",
     "customer_of_user",
     "dismiss",
     "draft",
@@ -207,7 +207,6 @@ __all__ = [
     "normalise_key",
     "page",
     "pause",
-    "policy",
     "purge_generation",
     "readers",
     "resume",

@@ -36,9 +36,7 @@ Mac = Callable[[str], str]
 """The customer's keyed digest of a text, as stored in their tombstones."""
 
 
-def admit(
-    draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, across_keys: bool = True
-) -> Decision:
+def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, across_keys: bool = True) -> Decision:
     """What this draft comes to for this customer. The order of the questions is the order of the promises.
 
     `across_keys=False` is for writers whose key is an address (the commerce-agents contract): only the fact of that very key

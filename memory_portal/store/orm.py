@@ -76,7 +76,7 @@ CLOCK = Actor(ActorKind.SYSTEM)
 STONE_TEXT = b"memory-portal tombstone v1"
 
 
-def policy() -> rules.Policy:
+def current_policy() -> rules.Policy:
     return _policy(str(settings.MEMORY_POLICY))
 
 
@@ -270,7 +270,7 @@ def submit(
     key, None for nothing: Conflict is raised, and nothing written, where it is not so any more. An unknown subject is created,
     a customer id must exist.
     """
-    if not policy().memory:
+    if not current_policy().memory:
         raise MemoryDisabled
     with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
         if generation is not None and generation != desk.customer.purge_generation:
@@ -280,8 +280,8 @@ def submit(
         learned = 0
         in_turn = intake.safety_first(drafts) if actor.kind is ActorKind.JOB else drafts
         for draft in in_turn:
-            decision = intake.admit(draft, desk.held, policy(), actor, desk.mac, across_keys=across_keys)
-            decision = intake.over_the_cap(decision, learned, policy(), actor)
+            decision = intake.admit(draft, desk.held, current_policy(), actor, desk.mac, across_keys=across_keys)
+            decision = intake.over_the_cap(decision, learned, current_policy(), actor)
             learned += isinstance(decision, Remember)
             outcomes[id(draft)] = _apply(desk, decision, stamps or {})
         return [outcomes[id(draft)] for draft in drafts]
@@ -357,8 +357,8 @@ def _statement(draft: Draft) -> dict[str, object]:
 def _times(draft: Draft, stamps: Mapping[str, datetime | None]) -> dict[str, datetime | None]:
     return {
         "updated_at": _stamp(draft, stamps),
-        "expires_at": policy().expiry(draft.category, draft.said_at),
-        "review_at": policy().review(draft.category, draft.said_at),
+        "expires_at": current_policy().expiry(draft.category, draft.said_at),
+        "review_at": current_policy().review(draft.category, draft.said_at),
     }
 
 
@@ -420,7 +420,7 @@ def _propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Out
         "reason": reason,
         "fact_id": fact.id if fact else None,
         "created_at": desk.now,
-        "expires_at": policy().proposal_expiry(reason, desk.now),
+        "expires_at": current_policy().proposal_expiry(reason, desk.now),
     }
     proposal, new = Proposal.objects.get_or_create(
         customer=desk.customer,
@@ -458,16 +458,18 @@ def add(customer: Subject | int, draft: Draft, actor: Actor, *, now: datetime) -
 
 def correct(customer: Subject | int, fact_id: int, draft: Draft, actor: Actor, *, now: datetime, version: int) -> Fact:
     """Write `draft` over the fact, if it still is at `version`. Raises NotFound, Conflict(current) or MemoryWriteRejected."""
-    if not policy().memory:
+    if not current_policy().memory:
         raise MemoryDisabled
     with locked(customer, actor, now) as desk:
         row = desk.row(fact_id, version)
         draft = replace(draft, key=row.key)
-        if reason := policy().refusal(draft, desk.held, actor) or intake.filtered(draft, desk.held, policy()):
+        if reason := current_policy().refusal(draft, desk.held, actor) or intake.filtered(
+            draft, desk.held, current_policy()
+        ):
             raise MemoryWriteRejected(reason)
         if not actor.is_customer and row.category == SAFETY:
             raise MemoryWriteRejected(Reason.NOT_ALLOWED)
-        if intake.missing_consent(draft, desk.held, policy()):
+        if intake.missing_consent(draft, desk.held, current_policy()):
             raise MemoryWriteRejected(Reason.NEEDS_CONSENT)
         return _update(desk, row, draft, {}, lock=True)
 
@@ -587,7 +589,7 @@ def reviewed(customer: Subject | int, fact_id: int, actor: Actor, *, now: dateti
     """The customer looked at a safety fact and it still holds."""
     with locked(customer, actor, now) as desk:
         row = desk.row(fact_id)
-        row.review_at = policy().review(row.category, now)
+        row.review_at = current_policy().review(row.category, now)
         return _marked(desk, row, EventKind.REVIEWED, ["review_at"])
 
 
@@ -605,7 +607,7 @@ def accept(customer: int, proposal_id: int, actor: Actor, *, now: datetime, valu
     """Keep a suggestion, as it stands or in the customer's own words. None when what was kept is a forgetting."""
     if not actor.is_customer:
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
-    if not policy().memory:
+    if not current_policy().memory:
         raise MemoryDisabled
     with locked(customer, actor, now) as desk:
         asked = _proposal(desk, proposal_id)
@@ -618,11 +620,13 @@ def accept(customer: int, proposal_id: int, actor: Actor, *, now: datetime, valu
             if fact:
                 _forget(desk, [fact], EventKind.FORGOTTEN)
             return None
-        if reason := policy().refusal(draft, desk.held, actor) or intake.filtered(draft, desk.held, policy()):
+        if reason := current_policy().refusal(draft, desk.held, actor) or intake.filtered(
+            draft, desk.held, current_policy()
+        ):
             raise MemoryWriteRejected(reason)
-        if intake.missing_consent(draft, desk.held, policy()):
+        if intake.missing_consent(draft, desk.held, current_policy()):
             raise MemoryWriteRejected(Reason.NEEDS_CONSENT)
-        if fact is None and (full := policy().room(desk.held, actor)):
+        if fact is None and (full := current_policy().room(desk.held, actor)):
             raise MemoryWriteRejected(full)
         asked.delete()
         if fact:
@@ -688,7 +692,7 @@ def give_consent(
         Consent.objects.create(
             customer=desk.customer,
             purpose=purpose,
-            text_version=policy().consent.text_version,
+            text_version=current_policy().consent.text_version,
             channel=channel,
             language=language,
             given_at=now,
@@ -704,7 +708,9 @@ def withdraw_consent(customer: int, actor: Actor, *, now: datetime, purpose: str
     with locked(customer, actor, now) as desk:
         desk.customer.consents.filter(purpose=purpose, withdrawn_at=None).update(withdrawn_at=now)
         desk.held = replace(desk.held, consents=desk.held.consents - {purpose})
-        rested = [row for row in desk.rows.values() if intake.missing_consent(_restated(row), desk.held, policy())]
+        rested = [
+            row for row in desk.rows.values() if intake.missing_consent(_restated(row), desk.held, current_policy())
+        ]
         for row in rested:
             draft = _restated(row)
             _erase(desk, [row])
@@ -781,7 +787,7 @@ def served(customer: Customer, agent: str, *, now: datetime, hidden: Collection[
 
     `hidden` are the categories its key may not read.
     """
-    if not policy().memory or customer.using_paused_at or agent in customer.no_use_agents:
+    if not current_policy().memory or customer.using_paused_at or agent in customer.no_use_agents:
         return []
     off = {*customer.no_use_categories, *hidden}
     return [f for f in facts(customer, now=now) if f.state is FactState.ACTIVE and f.category not in off]
@@ -801,9 +807,13 @@ def context(
     if customer is None:
         return Recall(())
     held = served(customer, actor.name, now=now, hidden=hidden)
-    limits = policy().limits
+    limits = current_policy().limits
     always, dropped = recall.always(
-        held, cap=limits.tier_one_cap, budget_chars=limits.tier_one_chars, now=now, layers=policy().layers
+        held,
+        cap=limits.tier_one_cap,
+        budget_chars=limits.tier_one_chars,
+        now=now,
+        layer_one=current_policy().always_in_context,
     )
     relevant = (
         recall.relevant(held, message, k=limits.prefetch_cap, exclude={fact.id for fact in always}, now=now)
@@ -902,7 +912,7 @@ def sweep(*, now: datetime, batch: int = 500, stop: Callable[[], bool] = lambda:
                 desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=proposal.fact_id, key=proposal.key, code=proposal.reason)
                 proposal.delete()
             done["proposals"] += len(asked)
-    stones = Tombstone.objects.filter(watermark__lt=now - timedelta(days=policy().limits.tombstone_days))
+    stones = Tombstone.objects.filter(watermark__lt=now - timedelta(days=current_policy().limits.tombstone_days))
     done["tombstones"], _ = stones.delete()
     return done
 

@@ -113,9 +113,9 @@ class Policy(Strict):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     @cached_property
-    def layers(self) -> dict[str, int]:
-        """Which layer each category belongs to."""
-        return {name: category.layer for name, category in self.categories.items()}
+    def always_in_context(self) -> frozenset[str]:
+        """The categories of layer 1."""
+        return frozenset(name for name, category in self.categories.items() if category.layer == 1)
 
     def refusal(self, draft: Draft, held: Held, actor: Actor) -> Reason | None:
         """Why this actor may not keep this draft, or None. The customer's own writing is stopped by none of their switches."""
