@@ -75,7 +75,7 @@ DATES = bases(
     tag jahr lunes enero día año"""
 ) | frozenset("年月日点周")
 
-OPPOSITES = {"without": "with", "hate": "like", "avoid": "like", "less": "more", "after": "before"}
+OPPOSITES = {"without": "with", "hate": "like", "avoid": "like", "less": "more", "after": "before", "厌": "喜"}
 NEGATIVE = frozenset((NOT, ONCE, *"不没未无非别", "never", "nie", "nunca"))
 # Words that make an addition to a safety fact smaller, unsure or over.
 RELIEF = (
