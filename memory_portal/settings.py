@@ -30,7 +30,7 @@ if PRODUCTION and DEBUG:
 
 def secret(name: str) -> str:
     """The variable; in development, one made once and kept under var/. Raises ImproperlyConfigured naming it in production."""
-    value = env.str(name, default="")
+    value: str = env.str(name, default="")
     if value:
         if PRODUCTION and len(value) < 32:
             raise ImproperlyConfigured(f"{name} needs at least 32 characters")

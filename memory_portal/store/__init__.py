@@ -97,7 +97,6 @@ _ROOMS = {
         "context",
         "correct",
         "current_policy",
-        "current_policy",
         "dismiss",
         "facts",
         "find",

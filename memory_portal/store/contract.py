@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
 from memory_portal.store import orm, recall, sanitise
-from memory_portal.store.errors import MemoryWriteRejected
+from memory_portal.store.errors import InvalidDraft, MemoryWriteRejected
 from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Subject
 
 T = TypeVar("T")
@@ -172,8 +172,11 @@ class DjangoMemoryStore:
         subject, now = self._subject(subject_id), self._clock()
         if orm.find(subject) is None:
             return False
-        gone = self._draft(MemoryFact(key=key[:64], value=""), now, ChangeAction.FORGET) if key.strip() else None
-        return bool(gone) and orm.submit(subject, [gone], self._actor, now=now)[0].decision == "forgotten"
+        try:
+            wish = self._draft(MemoryFact.model_construct(key=key, value=""), now, ChangeAction.FORGET)
+        except InvalidDraft:
+            return False  # A key no fact can have.
+        return orm.submit(subject, [wish], self._actor, now=now)[0].decision == "forgotten"
 
     def _clear(self, subject_id: str) -> None:
         orm.clear(self._subject(subject_id), self._actor, now=self._clock())

@@ -492,7 +492,7 @@ def forget(
 def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) -> tuple[list[Fact], Receipt]:
     """Erase everything learned from one conversation and not since written by the customer."""
     with locked(customer, actor, now) as desk:
-        rows = [row for row in desk.rows.values() if session and row.source_session_id == session and not row.locked]
+        rows = [row for row in desk.rows.values() if bool(session) and row.source_session_id == session and not row.locked]
         if not rows:
             raise NotFound
         gone = [snapshot(row) for row in rows]
@@ -554,7 +554,7 @@ def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
 
 def _withdraw(desk: Desk, what: str) -> int:
     answers = withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what=what, texts=[])
-    return sum(count or 0 for _receiver, count in answers)
+    return sum(int(count or 0) for _receiver, count in answers)
 
 
 def freeze(customer: Subject | int, fact_id: int, why: FreezeReason, actor: Actor, *, now: datetime) -> Fact:

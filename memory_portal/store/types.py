@@ -128,7 +128,7 @@ class Fact:
     state: FactState
     version: int
     created_at: datetime
-    updated_at: datetime
+    updated_at: datetime | None
     said_at: datetime
     expires_at: datetime | None = None
     review_at: datetime | None = None
