@@ -138,8 +138,8 @@ def issue(
         raise ValueError(f"scopes: there is no {unknown[0]}; the scopes are {', '.join(SCOPES)}")
     if not wanted:
         raise ValueError("scopes: at least one is needed")
-    if profile not in store.policy().profiles:
-        raise ValueError(f"profile: the policy has none of this name; it has {', '.join(store.policy().profiles)}")
+    if profile not in store.current_policy().profiles:
+        raise ValueError(f"profile: the policy has none of this name; it has {', '.join(store.current_policy().profiles)}")
     if not timedelta(0) < life <= LONGEST_LIFE:
         raise ValueError(f"life: at most {LONGEST_LIFE.days} days")
     name = store.clean(name)

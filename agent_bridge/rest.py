@@ -137,7 +137,7 @@ def tag(session_id: str | None) -> str:
 
 
 def memory_on() -> None:
-    if not store.policy().memory:
+    if not store.current_policy().memory:
         raise store.MemoryDisabled
 
 
@@ -198,7 +198,7 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
 def _etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, version: int, until: datetime) -> str:
     """Equal for equal answers, and says until when: so that a 304 needs no fact, and no expired fact outlives its end."""
     parts = (
-        store.policy().fingerprint,
+        store.current_policy().fingerprint,
         subject.profile,
         subject.subject_id,
         request.auth.agent,
@@ -495,4 +495,4 @@ def health(request: HttpRequest) -> HttpResponse:
     """Needs no key. `memory` is false where the deployment switched it off."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
-    return said(HealthOut(status="ok", memory=store.policy().memory))
+    return said(HealthOut(status="ok", memory=store.current_policy().memory))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from pytest_django import Settings
 
 from memory_portal.checks import policy_file
 from memory_portal.enums import Origin, Reason
+from memory_portal.store import policy as rules
 from memory_portal.store.types import Actor, Draft, Held
 from memory_portal.enums import ActorKind
 from tests.conftest import NOW
-
-rules = import_module("memory_portal.store.policy")  # the name at the door is the function's
 
 SHIPPED = Path(__file__).resolve().parent.parent / "memory_policy.toml"
 JOB, CUSTOMER = Actor(ActorKind.JOB, name="Helper"), Actor(ActorKind.CUSTOMER)

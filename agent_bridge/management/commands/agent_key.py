@@ -51,7 +51,7 @@ class Command(BaseCommand):
         try:
             row, key = auth.issue(
                 options["name"],
-                options["profile"] or store.policy().default_profile,
+                options["profile"] or store.current_policy().default_profile,
                 [scope.strip() for scope in options["scopes"].split(",") if scope.strip()],
                 now=timezone.now(),
                 life=timedelta(days=options["days"]),
