@@ -19,8 +19,7 @@ def guarded(pattern: URLPattern) -> URLPattern:
     return pattern
 
 
-patterns, app_name, namespace = api.urls
 urlpatterns = [
-    path("v1/", include(([guarded(pattern) for pattern in patterns], app_name), namespace)),
+    path("v1/", include(([guarded(pattern) for pattern in api.urls[0] if isinstance(pattern, URLPattern)], "bridge"))),
     re_path("", guard(nowhere, lambda: BODY_LIMIT)),
 ]

@@ -47,7 +47,10 @@ def guard(view: View, limit: Callable[[], int]) -> View:
                 raise Problem("method_not_allowed", headers={"Allow": response["Allow"]})
         except Exception as error:
             response = problems.answer(problem_of(error) or _broken(request, error))
+            response._has_been_logged = True  # type: ignore[attr-defined]  # Django would log the path, subject and all
         response.headers.setdefault("Cache-Control", "no-store")
+        if response.status_code in (204, 304):
+            del response["Content-Type"]
         return response
 
     return guarded
@@ -113,7 +116,7 @@ def read(request: HttpRequest, limit: int) -> None:
     body = request.read(int(length)) if int(length) else b""
     if len(body) != int(length):
         raise Problem("bad_length")
-    request._body = body  # type: ignore[attr-defined]  # Django's own place; its limit is one for the whole site
+    request._body = body  # Django's own place; its limit is one for the whole site
 
 
 class StrictJSON(Parser):

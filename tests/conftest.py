@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agent_bridge import auth
 
 NOW = datetime(2026, 5, 14, 14, 0, tzinfo=UTC)
 
@@ -12,3 +17,14 @@ NOW = datetime(2026, 5, 14, 14, 0, tzinfo=UTC)
 @pytest.fixture
 def now() -> datetime:
     return NOW
+
+
+@pytest.fixture
+def agent(db: None) -> Callable[..., Client]:
+    """An agent of a profile with a key of its own: `agent()` may do everything, `agent(auth.READ, profile="grocery")` little."""
+
+    def signed_in(*scopes: str, profile: str = "airline", name: str = "Clearsky assistant") -> Client:
+        _, key = auth.issue(name, profile, scopes or auth.SCOPES, now=timezone.now())
+        return Client(headers={"Authorization": f"Bearer {key}"})
+
+    return signed_in
