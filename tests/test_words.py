@@ -155,7 +155,17 @@ def test_a_relative_clause_reads_like_its_adjective() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["avoids wool", "I run daily", "My dog is vegan", "不吃辣", "My name is Ines", "tree nuts"]
+    "text",
+    [
+        "avoids wool",
+        "I run daily",
+        "My dog is vegan",
+        "不吃辣",
+        "我是獅子座",
+        "I am tall",
+        "I live in the US",
+        "has one small dog",
+    ],
 )
 def test_a_value_that_names_its_subject_stands_alone(text: str) -> None:
     assert read(text).stands

@@ -322,8 +322,13 @@ def read(text: str) -> Reading:
     language = _language(pieces)
     words = _inflected(pieces, language)
     said = tuple(word for word in words if word != BREAK)
-    sentence = not SUBJECTS.isdisjoint(pieces) or any(word in _PREDICATES or word in NEGATIVE_ZH for word in said)
-    return Reading(folded, said, _parts(words), sentence, _stands(said, sentence))
+    sentence = (
+        not SUBJECTS.isdisjoint(pieces)
+        or any(word in _PREDICATES or word in NEGATIVE_ZH for word in said)
+        or bool(_ZH_SENTENCE.search(folded))
+    )
+    stands = _stands(said, sentence=sentence, self_said=not SELF.isdisjoint(pieces))
+    return Reading(folded, said, _parts(words), sentence, stands)
 
 
 @lru_cache(CACHED_TEXTS)
@@ -533,10 +538,18 @@ def _parts(words: list[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(parts)
 
 
-def _stands(said: tuple[str, ...], sentence: bool) -> bool:
-    """Whether enough is named: an object beside the verb, or two words. A pointer ("likes it") needs more."""
-    least = 1 if sentence else 4
-    return sum(map(_weight, said)) >= least + 3 * (not POINTERS.isdisjoint(said))
+def _stands(said: tuple[str, ...], *, sentence: bool, self_said: bool) -> bool:
+    """Whether enough is named: an object beside the verb, or two words; after a pointer to nothing ("it") more."""
+    least, weight = 1 if sentence else 4, 0
+    measured = any(word[0].isdigit() for word in said)
+    for word, after in zip(said, (*said[1:], ""), strict=False):
+        if word in POINTERS and not weight and not (word == "one" and after and after not in _SMALL):
+            least = 4
+        elif (self_said and word in _ATTRIBUTES) or (not measured and word in COUNTRIES):
+            weight += 2
+        else:
+            weight += _weight(word)
+    return weight >= least
 
 
 @lru_cache(CACHED_WORDS)
@@ -569,9 +582,16 @@ SUBJECTS = table(
     """i am is are be 'm 're im do does did don doesn didn isn aren was were can will they customer user my
     ich bin ist sind mein meine yo soy es son estoy está mi"""
 )
+SELF = table("am 'm im bin soy estoy")
+"""With these a look is the customer's own: "I am tall"."""
+COUNTRIES = table("us uk eu")
+"""A measure beside a number, else a place."""
+_ZH_SENTENCE = re.compile("[我是有你]")
 _PREDICATES = PREDICATES_ZH.union(*(bases(table) for table in PREDICATES.values()))
 _MEASURES = bases(MEASURES)
-_WEIGHTLESS = bases(SMALL) | bases(ATTRIBUTES) | _MEASURES | SIZES | {NOT, ONCE, DONE, BREAK}
+_SMALL = bases(SMALL)
+_ATTRIBUTES = bases(ATTRIBUTES)
+_WEIGHTLESS = _SMALL | _ATTRIBUTES | _MEASURES | SIZES | {NOT, ONCE, DONE, BREAK}
 
 
 def is_measure(word: str) -> bool:
