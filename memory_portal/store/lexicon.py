@@ -33,6 +33,8 @@ Entries = list[tuple[str, str]]
 class Lexicon(NamedTuple):
     departments: Mapping[tuple[str, ...], frozenset[str]]
     """The departments of a run of one to three stems."""
+    heads: frozenset[str]
+    """The first stems of the longer runs."""
     wider: Mapping[str, frozenset[str]]
     """Every department around a department."""
 
@@ -73,18 +75,19 @@ def topics_for(text: str) -> tuple[str, ...]:
 
 def _hits(words: tuple[str, ...]) -> dict[tuple[str, ...], frozenset[str]]:
     """The known words and phrases of a text, each once. A phrase hides its parts: a coffee table is no coffee."""
-    known = lexicon().departments
+    known, heads, _ = lexicon()
     hits: dict[tuple[str, ...], frozenset[str]] = {}
     at = 0
     while at < len(words):
-        for length in range(_LONGEST, 0, -1):
+        for length in range(_LONGEST if words[at] in heads else 1, 0, -1):
             run = words[at : at + length]
             departments = known.get(run) or (_by_its_end(run[0]) if length == 1 else None)
             if departments:
                 hits[run] = departments
                 break
         at += length
-    inside = {sign for run in hits for word in run if len(word) > 1 for sign in word if sign >= "\u3400"}
+    # 水 says nothing of drinks where it is a part of 薪水.
+    inside = {sign for run in hits for word in run if word >= "\u3400" and len(word) > 1 for sign in word}
     return {run: departments for run, departments in hits.items() if run[0] not in inside}
 
 
@@ -113,6 +116,7 @@ def lexicon() -> Lexicon:
                     departments.setdefault(run, set()).add(name)
     return Lexicon(
         {run: frozenset(names) for run, names in departments.items()},
+        frozenset(run[0] for run in departments if len(run) > 1),
         {
             name: frozenset(_ancestors(name, around))
             for name in {*around, *(name for names in around.values() for name in names)}

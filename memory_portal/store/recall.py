@@ -10,10 +10,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from os.path import commonprefix
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -31,9 +30,10 @@ RECORD_CHARS = 90
 PREFETCH_CAP = 5
 LOOKUP_CAP = 20
 
-# What a shared word or department is worth, by where it stands. Chosen on half of the stores; docs/recall.md has both halves.
-VALUE, KEY, TOPIC, DEPARTMENT, CATEGORY = "v:", "k:", "t:", "d:", "c:"
-WEIGHTS: Mapping[str, float] = {VALUE: 1.0, KEY: 0.3, TOPIC: 1.0, DEPARTMENT: 0.5, CATEGORY: 1.0}
+# What a shared word is worth by where it stands, and a shared department. Chosen on one half of the stores, see docs/recall.md.
+VALUE, KEY, TOPIC, CATEGORY = "v:", "k:", "t:", "c:"
+WEIGHTS: Mapping[str, float] = {VALUE: 1.0, KEY: 0.3, TOPIC: 1.0, CATEGORY: 1.0}
+DEPARTMENT = 0.5
 LIGHT = 0.2
 LOOSE = 0.6
 """What a part of a word, or a word one letter off, is worth beside the word itself."""
@@ -47,9 +47,13 @@ _SATURATION, _LENGTH, _VALUE_WORDS, _TOPIC_WORDS = 1.2, 0.5, 8, 18
 _OTHER_FACTS = 20
 """Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
 
+_UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
+_CARDS = 10_000  # of some 3 kB each, in this process's memory only
+
 _SKEW = timedelta(days=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_WORD = re.compile(r"[^\W\d_]{3,}")
+# Words of scripts with spaces; in the others every character is found by itself.
+_WORD = re.compile(r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]{3,}")
 
 
 def always(
@@ -99,10 +103,11 @@ def relevant(
     `hint` is what the host knows of the page or the intent; `exclude` holds the ids of facts shown already.
     """
     held = live(facts, now, off_categories)
-    cards = [_card(fact) for fact in held]
+    cards = _cards(held)
+    request = _request(f"{message} ; {hint}", VALUE, KEY, TOPIC)
     found = [
         (strength, fact)
-        for fact, card, evidence in zip(held, cards, _evidence(cards, _request(f"{message} ; {hint}")), strict=True)
+        for fact, card, evidence in zip(held, cards, _evidence(cards, request), strict=True)
         if (strength := evidence.strength) >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE)
         and fact.id not in exclude
     ]
@@ -118,12 +123,8 @@ def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datet
     held = [fact for fact in (facts if now is None else live(facts, now)) if fact.state is FactState.ACTIVE]
     if not topic.strip():
         return held
-    cards = [_card(fact) for fact in held]
-    request = _request(topic, CATEGORY)
-    scores = [
-        evidence.score + loose
-        for evidence, loose in zip(_evidence(cards, request), _loosely(cards, topic), strict=True)
-    ]
+    exact = _evidence(_cards(held), _request(topic, VALUE, KEY, TOPIC, CATEGORY))
+    scores = [evidence.score + loose for evidence, loose in zip(exact, _loosely(held, topic), strict=True)]
     order = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: -scores[i])
     return [held[i] for i in order[: max(0, k)]]
 
@@ -159,17 +160,17 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Card:
-    """What a fact can be found by: its stems and departments, each marked with where it stands, and how much they say."""
+class _Card(NamedTuple):
+    """What a fact can be found by, and how much each find says."""
 
-    says: Mapping[str, float]
-    words: tuple[str, ...]
+    words: Mapping[str, float]
+    """Stems, marked with the place they stand in."""
+    departments: Mapping[str, float]
     has_topics: bool
 
 
 class _Evidence(NamedTuple):
-    """What one fact has to do with a request. `score` ranks; a closeness of meaning, where there is one, would add to it."""
+    """What one fact has to do with a request. `score` ranks; a closeness of meaning, where there is one, adds to it."""
 
     score: float
     agreement: float
@@ -180,90 +181,96 @@ class _Evidence(NamedTuple):
         return self.score * math.sqrt(self.agreement + 0.05)
 
 
-_UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
+class _Request(NamedTuple):
+    """What is looked for, as on a card, and what each find is worth."""
+
+    words: Mapping[str, float]
+    departments: Mapping[str, float]
 
 
-def _card(fact: Fact) -> _Card:
-    return _card_of(fact.key, fact.value, fact.category, fact.topics)
-
-
-@lru_cache(5_000)  # a few kilobytes each; in this process's memory only, gone with it
-def _card_of(key: str, value: str, category: str, topics: tuple[str, ...]) -> _Card:
-    name = key.replace("_", " ")
-    said, named = lexicon.stems(value), lexicon.stems(name)
+@lru_cache(_CARDS)
+def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> _Card:
+    said, named = lexicon.stems(value), lexicon.stems(_spaced(key))
     departments = lexicon.subjects((*said, *named))
-    # Topics out of the lexicon repeat what it says of the value anyway.
-    written = " ; ".join(topic for topic in topics if topic not in departments)
-    about = lexicon.stems(written)
-    for department, clarity in lexicon.subjects(about).items():
-        departments[department] = max(clarity, departments.get(department, 0.0))
-    says = {
+    # Topics out of the lexicon only repeat what it says of the value.
+    about = lexicon.stems(" ; ".join(topic for topic in topics if topic not in departments))
+    for name, clarity in lexicon.subjects(about).items():
+        departments[name] = max(clarity, departments.get(name, 0.0))
+    words = {
         **_saturated(VALUE, Counter(said), len(said) / _VALUE_WORDS),
         **_saturated(KEY, Counter(named)),
         **_saturated(TOPIC, Counter(about), len(about) / _TOPIC_WORDS),
-        **_saturated(DEPARTMENT, departments),
-        **_saturated(CATEGORY, Counter(lexicon.stems(category.replace("_", " ")))),
+        **_saturated(CATEGORY, Counter(lexicon.stems(_spaced(category)))),
     }
-    return _Card(says, tuple(dict.fromkeys(_WORD.findall(fold(f"{value} ; {name} ; {written}")))), bool(written))
+    return _Card(words, _saturated("", departments), bool(about))
+
+
+def _cards(facts: Iterable[Fact]) -> list[_Card]:
+    return [_card(fact.key, fact.value, fact.category, fact.topics) for fact in facts]
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _saturated(place: str, counts: Mapping[str, float], length: float = 1.0) -> dict[str, float]:
-    """BM25's term weight, with the length of a typical fact in place of the store's mean: so a card outlives its neighbours."""
+    """BM25's term weight, with the length of a typical fact for the store's mean: so a card outlives its neighbours."""
     damping = _SATURATION * (1 - _LENGTH + _LENGTH * length)
     return {intern(place + term): count * (_SATURATION + 1) / (count + damping) for term, count in counts.items()}
 
 
-def _request(text: str, *places: str) -> dict[str, float]:
-    """What a request looks for, by place, and what each find is worth."""
-    stems = lexicon.stems(text)
-    worth = {stem: LIGHT if stem in lexicon.light() else 1.0 for stem in stems}
-    sought = {
-        place + stem: WEIGHTS[place] * weight
-        for place in (VALUE, KEY, TOPIC, *places)
-        for stem, weight in worth.items()
-    }
-    return sought | {
-        DEPARTMENT + name: WEIGHTS[DEPARTMENT] * clarity for name, clarity in lexicon.subjects(stems).items()
-    }
+def _request(text: str, *places: str) -> _Request:
+    stems, light = lexicon.stems(text), lexicon.light()
+    words = {place + stem: WEIGHTS[place] * (LIGHT if stem in light else 1.0) for place in places for stem in stems}
+    return _Request(words, {name: DEPARTMENT * clarity for name, clarity in lexicon.subjects(stems).items()})
 
 
-def _evidence(cards: Sequence[_Card], request: Mapping[str, float]) -> list[_Evidence]:
+def _evidence(cards: Sequence[_Card], request: _Request) -> list[_Evidence]:
     """BM25 of every fact, the scores of all places added."""
-    hits = [request.keys() & card.says.keys() for card in cards]
-    spread: Counter[str] = Counter()
-    for card, hit in zip(cards, hits, strict=True):
-        for term in hit:
-            spread[term] += min(1.0, card.says[term]) if term.startswith(DEPARTMENT) else 1  # type: ignore[assignment]
-    value = {term: worth * _rarity(spread[term], len(cards)) for term, worth in request.items()}
-    asked = sum(worth for term, worth in value.items() if term.startswith(DEPARTMENT))
+    hits = [request.words.keys() & card.words.keys() for card in cards]
+    agreed = [request.departments.keys() & card.departments.keys() for card in cards]
+    having = Counter(chain.from_iterable(hits))
+    speaking: dict[str, float] = dict.fromkeys(request.departments, 0.0)
+    for card, names in zip(cards, agreed, strict=True):
+        for name in names:
+            speaking[name] += min(1.0, card.departments[name])
+    worth = {word: request.words[word] * _rarity(count, len(cards)) for word, count in having.items()}
+    matter = {name: request.departments[name] * _rarity(count, len(cards)) for name, count in speaking.items()}
+    asked = sum(matter.values())
     found = []
-    for card, hit in zip(cards, hits, strict=True):
-        agreed = sum(value[term] * min(1.0, card.says[term]) for term in hit if term.startswith(DEPARTMENT))
-        score = sum(value[term] * card.says[term] for term in hit)
-        found.append(_Evidence(score, agreed / asked if asked else _UNKNOWN_AGREEMENT))
+    for card, words, names in zip(cards, hits, agreed, strict=True):
+        score = sum([worth[word] * card.words[word] for word in words])
+        score += sum([matter[name] * card.departments[name] for name in names])
+        shared = sum([matter[name] * min(1.0, card.departments[name]) for name in names])
+        found.append(_Evidence(score, shared / asked if asked else _UNKNOWN_AGREEMENT))
     return found
 
 
+@lru_cache(_CARDS)
 def _rarity(having: float, held: int) -> float:
-    """BM25's idf, as a share of what a word that stands in one fact only would have."""
+    """BM25's idf, as a share of what a word has that stands in one fact only."""
     size = held + _OTHER_FACTS
     return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
 
 
-def _loosely(cards: Sequence[_Card], topic: str) -> list[float]:
+def _loosely(facts: Sequence[Fact], topic: str) -> list[float]:
     """Scores for words of the topic that stand in no fact: facts with a longer word around it, else with one a letter off."""
-    scores = [0.0] * len(cards)
-    known = {word for card in cards for word in card.words}
-    for word in dict.fromkeys(_WORD.findall(fold(topic))):
-        if word in known or word in lexicon.light():
-            continue
+    scores = [0.0] * len(facts)
+    spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts]
+    known = frozenset().union(*spelt)
+    for word in _spelt("", topic, ()) - known:
         near = {other for other in known if _is_part(word, other)} or {
             other for other in known if _one_off(word, other)
         }
-        having = [i for i, card in enumerate(cards) if not near.isdisjoint(card.words)]
+        having = [i for i, words in enumerate(spelt) if not words.isdisjoint(near)] if near else []
         for i in having:
-            scores[i] += LOOSE * _rarity(len(having), len(cards))
+            scores[i] += LOOSE * _rarity(len(having), len(facts))
     return scores
+
+
+@lru_cache(_CARDS)
+def _spelt(key: str, value: str, topics: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_WORD.findall(fold(" ".join((_spaced(key), value, *topics)))))
 
 
 def _is_part(word: str, whole: str) -> bool:
@@ -272,11 +279,9 @@ def _is_part(word: str, whole: str) -> bool:
 
 
 def _one_off(a: str, b: str) -> bool:
-    """One letter too many, missing, wrong, or two swapped; in short words that would be another word."""
-    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 1 or (a[0] != b[0] and a[-1] != b[-1]):
+    """One letter too many, missing, wrong, or two swapped, but not the first; in short words it would be another word."""
+    if a[0] != b[0] or not -2 < len(a) - len(b) < 2 or min(len(a), len(b)) < 4:
         return False
-    start = len(commonprefix((a, b)))
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[start:], b[start:]
-    end = len(commonprefix((a[::-1], b[::-1])))
-    a, b = a[: len(a) - end], b[: len(b) - end]
-    return max(len(a), len(b)) < 2 or (len(a) == 2 and a == b[::-1])
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
