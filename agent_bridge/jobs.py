@@ -13,11 +13,13 @@ from __future__ import annotations
 import logging
 import random
 import re
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -76,7 +78,7 @@ def submit(
     Turns of one session join the job that still waits. Raises MemoryDisabled, or MemoryWriteRejected when the customer
     does not want this agent or anybody to learn; then nothing is kept.
     """
-    if not store.policy().memory:
+    if not store.current_policy().memory:
         raise store.MemoryDisabled
     if debounce is None:
         debounce = timedelta(seconds=settings.EXTRACTION_DEBOUNCE)
@@ -116,7 +118,7 @@ def _unwanted(customer: Any, agent: str) -> Reason | None:
         return Reason.LEARNING_PAUSED
     if agent in customer.no_learn_agents:
         return Reason.AGENT_OFF
-    kept = {name for name, category in store.policy().categories.items() if category.kept}
+    kept = {name for name, category in store.current_policy().categories.items() if category.kept}
     if not kept - set(customer.no_learn_categories):
         return Reason.CATEGORY_OFF
     return None
@@ -228,12 +230,18 @@ def run(
     try:
         return _read(job, clock, extractor or configured_extractor(), dice or random.Random())  # noqa: S311  # jitter
     except Exception as error:  # its text may hold the customer's words
-        log.error("job %s: %s in try %s", job.pk, type(error).__name__, job.attempts)
+        log.error("job %s: %s in try %s, at %s", job.pk, type(error).__name__, job.attempts, _where(error))
         return fail(job, ExtractionFailed("internal_error"), clock(), dice or random.Random())  # noqa: S311  # jitter
 
 
+def _where(error: BaseException) -> str:
+    """The line an error comes from: what a log may say of it instead of its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+
+
 def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.Random) -> str:
-    reason = _unwanted(job.customer, job.agent) if store.policy().memory else Reason.MEMORY_OFF
+    reason = _unwanted(job.customer, job.agent) if store.current_policy().memory else Reason.MEMORY_OFF
     if reason:
         return _end(job, JobState.DISCARDED, reason, clock())
     turns = tuple(map(_turn, job.turns))
@@ -255,13 +263,13 @@ def request_for(job: ExtractionJob, turns: tuple[Turn, ...], now: datetime) -> E
         now=now,
         held=tuple(Known(fact.key, fact.value, fact.category) for fact in held),
         forgotten_keys=tuple(sorted(buried)),
-        max_new_facts=store.policy().limits.max_new_facts,
+        max_new_facts=store.current_policy().limits.max_new_facts,
     )
 
 
 def profile(name: str) -> Profile:
     """The policy's section of that name; the default one's where it has gone."""
-    policy = store.policy()
+    policy = store.current_policy()
     section = policy.profiles.get(name) or policy.profiles[policy.default_profile]
     return Profile(
         keeper=section.keeper,

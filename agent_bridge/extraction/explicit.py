@@ -78,7 +78,7 @@ def read(sentence: str, held: dict[str, Known]) -> list[store.Candidate]:
 
 
 def _remember(form: Form, match: re.Match[str], sentence: str, held: dict[str, Known]) -> store.Candidate | None:
-    value, about = match["value"].strip(), match["about"].strip()
+    value, about = match["value"].strip(), (match["about"] or "").strip()
     if NOT_A_THING.search(about) or len(value) > store.VALUE_LIMIT:
         return None
     key = form.key or form.prefix + (_topic(value) or _slug(about))
@@ -98,10 +98,12 @@ def _topic(text: str) -> str:
 
 def _slug(about: str) -> str:
     """A name out of the thing itself, so that saying it again, or saying no to it, finds the same fact."""
-    said = [word for word in re.findall(r"[^\W_]+", store.fold(about)) if word not in _SMALL]
+    chosen = _INSTEAD.split(store.fold(about))[0]
+    said = [word for word in re.findall(r"[^\W_]+", chosen) if word not in _SMALL]
     return store.normalise_key(" ".join(said[:_KEY_WORDS])[:40])
 
 
+_INSTEAD = re.compile(r"\b(?:instead|over|rather|than|en vez)\b")
 _SMALL = word_table(
     """a an the my our some any to of in on at for with from and or as by when whenever if it me i we very really on than
     rather el la los las un una de del en con para mi mis al y o que"""

@@ -200,7 +200,7 @@ def unproven(candidate: store.Candidate, place: Place) -> Reason | None:
         return Reason.UNGROUNDED_VALUE
     if candidate.action is ChangeAction.FORGET:
         return None if asks_to_forget(place.sentence) else Reason.UNGROUNDED_VALUE
-    if is_supposed(place.sentence) or is_errand(place.sentence) and not request:
+    if is_supposed(place.sentence) or (is_errand(place.sentence) and not request):
         return Reason.UNGROUNDED_VALUE
     if not numbers_stand(candidate.value, place.words):
         return Reason.UNGROUNDED_VALUE
@@ -277,7 +277,7 @@ def _stands(word: str, said: list[str]) -> bool:
     if word in said or _number(word) in map(_number, said):
         return True
     if _CJK.match(word) or word[0].isdigit() or len(word) < 4:
-        return any(len(word) >= 3 and other in (word + "s", word + "es") or word == other + "s" for other in said)
+        return any((len(word) >= 3 and other in (word + "s", word + "es")) or word == other + "s" for other in said)
     return any(_akin(word, other) for other in said)
 
 
