@@ -4,6 +4,16 @@ Imports nothing.
 """
 
 PROTECTED = {
+    "health in general": (
+        r"\b(?:medical|health|skin|digestive|heart|stomach|respiratory|hormonal|gut|eye|vision|hearing|lung|bowel"
+        r"|bladder"
+        r"|weight|blood sugar) (?:condition|problem|issue|reason|concern|trouble)s?\b|\bauto-?immun\w*|\bblood sugar\b"
+        r"|\bgesundheitlich\w*|\bgesundheitsproblem\w*|\b(?:problemas?|motivos?|razones?) (?:de salud|médic[oa]s?"
+        r"|digestiv[oa]s?)"
+        r"|\bproblemas? (?:de|con) (?:el |la )?(?:corazón|estómago|espalda|piel|vista|oído)|\bautoinmun\w*"
+        r"|健康问题|健康問題"
+        r"|健康原因|身体原因|身體原因|自身免疫|身体不好|身體不好|体弱|體弱"
+    ),
     "allergy, intolerance": (
         r"\b(?:hyper)?allerg\w*|\banaphyla\w*|\bepi-?pens?\b|\bintoleran(?:t|ce|z)\w*|\b\w*unverträglich\w*"
         r"|\b\w+intoleranz\w*|\balérgic\w*|\balergi\w*|\balergia\w*|\bintolerante?s?\b|\bintolerancia\w*"
@@ -43,7 +53,8 @@ PROTECTED = {
         r"|before|upcoming) (?:\w+ ){0,3}(?:surgery|operation)\b|\b(?:in|physio|psycho|speech|sees a|hormone"
         r"|cognitive)[ -]?therap(?:y|ist)\b|\bphysiotherap\w+|\bpsychiatr\w+|\bpsycholog(?:ist|ical)\b"
         r"|\bpsychotherap\w+|\b(?:my|her|his|their|the) (?:doctor|gp|cardiologist|oncologist|dermatologist"
-        r"|neurologist)\b|\bcardiologist|\boncolog\w+|\bhospitali[sz]ed\b|\b(?:in|from|to) (?:the )?hospital\b"
+        r"|neurologist)\b|\bcardiologist|\boncolog\w+|\bhospitali[sz]ed\b|\b(?:in|from|to) (?:the )?hospital(?=$"
+        r"|[.,;!])"
         r"|\brehab\b|\bprosthe\w+|\bcatheter\b|\bcolostomy\b|\bstoma\b|\bhearing aids?\b|\bsobriety\b"
         r"|\brecovering alcoholic\b"
     ),
@@ -103,7 +114,8 @@ PROTECTED = {
         r"|\bpastillas? para\b|\bantibiótic\w+|\bantidepresiv\w+|\banticoagulantes?\b|\binsulina\b|\binhalador\w*"
         r"|\bibuprofeno\b|\bparacetamol\b|\breceta médica|\bvacun\w+|\boperaron\b|\boperad[oa]\b|\bcirugía\b"
         r"|\bfisioterap\w+|\bpsiquiatr\w+|\bpsicólog\w+|\bterapia\b|\bterapeuta\b|\b(?:mi|su) (?:médic\w+"
-        r"|doctor\w*|cardiólog\w+|oncólog\w+)|\bhospital\w*\b|\bdiscapaci\w+|\bminusvál\w+|\bsilla de ruedas"
+        r"|doctor\w*|cardiólog\w+|oncólog\w+)|\bhospitaliz\w*|\b(?:en el|al|del) hospital\b|\bdiscapaci\w+"
+        r"|\bminusvál\w+|\bsilla de ruedas"
         r"|\bmuletas\b|\bandador\b|\bprótesis\b|\bcieg[oa]s?\b|\bceguera\b|\bdaltónic\w+|\bsord[oa]s?\b"
         r"|\baudífonos? (?:médic\w+|para (?:la )?sorde\w+)|\bhipoacusia\b|\bparalític\w+|\bmovilidad reducida"
         r"|\b(?:dolor|dolores) (?:de|en) (?:la |las |el |los )?(?:espalda|rodillas?|cabeza|cuello|articulaci\w+)"
@@ -136,8 +148,10 @@ PROTECTED = {
         r"|active in|member of)(?: \w+){0,4} (?:church|mosque|synagogue|temple|parish|mass)\b|\bpray(?:s|er|ers"
         r"|ing)?\b|\bramadan\b|\bduring lent\b|\bfor lent\b|\bobserves? (?:lent|\w+ fast)|\bshabbat\b|\bsabbath\b"
         r"|\bkosher\b|\bkoscher\w*|\bhalal\b|\bbaptis\w+|\bbible stud\w+|\bquran\b|\bkoran\b|\btorah\b|\breligi\w+"
-        r"|\bfaith\b|\bpassover\b|\byom kippur\b|\bhijab\w*|\b(?:celebrates?|observes?) (?:eid|diwali|hanukkah"
-        r"|vesak|holi)\b|\bkatholi\w+|\bevangelisch\w*|\bjüdisch\w*|\bmoslem\w*|\bchristlich\w*|\bgläubig\w*"
+        r"|\bfaith\b|\bbelieves? in (?:god|allah|jesus)\b|\bpassover\b|\byom kippur\b|\bhijab\w*|\b(?:celebrates?"
+        r"|observes?) (?:eid|diwali|hanukkah"
+        r"|vesak|holi)\b|\bkatholi\w+|\bevangelisch\w*|\bjüdi(?:n(?:nen)?|sch\w*)\b|\bjuden?|\bmoslem\w*"
+        r"|\bchristlich\w*|\bgläubig\w*"
         r"|\bkirche(?:nchor|ngemeinde|nmitglied)?\b|\bmoschee\b|\bsynagoge\b|\bbetet\b|\bbete\b|\bfastenzeit\b"
         r"|\bkonfessionslos\b|\bmusulm\w+|\bcatólic\w+|\bcristian[oa]s?\b|\bevangélic\w+|\bjudí[oa]s?\b"
         r"|\bbudist\w+|\bhinduista\w*|\bate[oa]\b|\biglesia\b|\bmezquita\b|\bsinagoga\b|\brez(?:a|o|ar)\b"

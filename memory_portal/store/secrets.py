@@ -119,6 +119,11 @@ _SENTENCE = re.compile(
 _SENTENCE_BARE = re.compile(
     rf"\b(?:{_NOUN}) (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
 )
+# "use password hunter2": no verb between, so the value has to look like one.
+_SENTENCE_PLAIN = re.compile(
+    r"\b(?:pass ?(?:word|code|phrase)|passwort|kennwort|contrase[nñ]a|clave) [\"'(]?"
+    r"(?=[^\s-]{0,39}[a-z])(?=[^\s-]{0,39}(?:\d|[#$%&*_@!]\w))[^\s-]{6,40}(?![\w-])"
+)
 _SENTENCE_CJK = re.compile(
     r"(?:密碼|密码|口令|驗證碼|验证码|安全碼|安全码|パスワード|暗証番号)(?:就)?(?:是|为|為|:|は|=|改成|設為"
     r"|设为)? ?(?P<value>[!-~]{3,40})"
@@ -214,6 +219,8 @@ def _is_secret_value(value: str) -> bool:
 
 def _is_said(folded: str) -> bool:
     if any(match["value"] for match in _SENTENCE_CJK.finditer(folded)) or _SENTENCE_BARE.search(folded):
+        return True
+    if _SENTENCE_PLAIN.search(folded):
         return True
     sentences = (_SENTENCE, _SENTENCE_BACKWARDS)
     return any(_is_told(match) for sentence in sentences for match in sentence.finditer(folded))

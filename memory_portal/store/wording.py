@@ -49,7 +49,10 @@ _TELL = (
     r"|output|treat|obey|comply|apply|approve|grant|refund|write|pretend|call|use|execute|run|never|always|not"
     r"|do|only"
 )
-_MACHINE = r"(?:the |this |an? |any |your )?(?:assistant|agent|ai|model|chat ?bot|bot|llm|system|language model)"
+_MACHINE = (
+    r"(?:\b(?:assistant|ai|chat ?bot|bot|llm|language model)"
+    r"|(?:^|[.!?:;,] ?|\bthe |\bthis |\bany |\byour |\bevery )(?:agent|system|model))"
+)
 
 INSTRUCTIONS = (
     Rule(
@@ -120,7 +123,7 @@ INSTRUCTIONS = (
     ),
     Rule(
         "the assistant must",
-        rf"\b{_MACHINE} (?:must|should|shall|has to|needs to|will (?:now|always|never)|may (?:now|not)"
+        rf"{_MACHINE} (?:must|should|shall|has to|needs to|will (?:now|always|never)|may (?:now|not)"
         rf"|is (?:allowed|authori[sz]ed|instructed|required|permitted|now|to)|can now|always|never)\b",
     ),
     Rule(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,17 +61,19 @@ def _first_reason(readings: list[Reading], patterns: Sequence[re.Pattern[str]]) 
 
 
 def _readings(key: str, value: str, quote: str, region: str) -> Iterator[Reading]:
+    """Key and value as one, since a number can hide in both; apart as well where digits of the key may spoil it."""
     words = key.replace("_", " ")
-    seen = set()
-    for text in (value, words, f"{words} {value}", f"{key}: {value}", quote):
-        raw = clean(text)
-        if raw and raw not in seen:
-            seen.add(raw)
-            yield from _ways(raw, region)
+    texts = [f"{words}: {value}"] + ([quote] if quote != value else [])
+    if any(map(str.isdigit, key)):
+        texts += [value, words]
+    for text in dict.fromkeys(map(clean, texts)):
+        if text:
+            yield from _ways(text, region)
 
 
-def _ways(raw: str, region: str) -> Iterator[Reading]:
-    folded = fold(raw)
+def _ways(text: str, region: str) -> Iterator[Reading]:
+    # Full-width letters hide a key that is told by its case, so the raw reading is NFKC, too; it is never stored.
+    raw, folded = unicodedata.normalize("NFKC", text), fold(text)
     yield Reading(raw, folded, unglued(folded), region)
     figures = spoken_as_digits(folded)
     if figures != folded:
@@ -89,15 +92,21 @@ _TLD = (
     "|mx|br|ar|cl|ly|gl|gg|cc|ws|to"
 )
 _EMAIL_SPOKEN = re.compile(
-    rf"[\w.+%-]{{1,64}} (?:at|arroba|klammeraffe) [\w-]{{1,63}}(?: (?:dot|punkt|punto) ?|\.)(?:{_TLD})(?![\w-])"
+    rf"[\w.+%-]{{1,64}} (?:at|arroba|klammeraffe) [\w-]{{1,63}}(?: (?:dot|punkt|punto) ?)(?:{_TLD})(?![\w-])"
 )
+# "Shops at example.com" is a habit; only beside a word for mail is it an address.
+_EMAIL_HALF_SPOKEN = re.compile(
+    rf"(?:\b(?:e-?mail|mail|write|contact|reach|schreib\w*|erreich\w*|correo|escrib\w*)\b|邮箱|郵箱|信箱)[^.]{{0,30}}"
+    rf"[\w.+%-]{{1,64}} (?:at|arroba|klammeraffe) [\w-]{{1,63}}\.(?:{_TLD})(?![\w-])"
+)
+_AT_SIGNS = ("@", "at", "arroba", "艾特", "(a)", "klammeraffe")
 
 
 def has_email(reading: Reading) -> bool:
     text = reading.folded
-    return ("@" in text or "at" in text or "arroba" in text or "艾特" in text or "klammeraffe" in text) and bool(
-        _EMAIL.search(text) or _EMAIL_SPOKEN.search(text)
-    )
+    if not any(sign in text for sign in _AT_SIGNS):
+        return False
+    return any(form.search(text) for form in (_EMAIL, _EMAIL_SPOKEN, _EMAIL_HALF_SPOKEN))
 
 
 _LINK = re.compile(
@@ -156,8 +165,8 @@ DETECTORS: list[tuple[Reason, Detector]] = [
     (Reason.CARD, lambda reading: has_card(reading.numbers)),
     (Reason.IBAN, lambda reading: has_bank_account(reading.folded)),
     (Reason.NATIONAL_ID, lambda reading: has_identity_number(reading.folded)),
-    (Reason.EMAIL, has_email),
     (Reason.SECRET, lambda reading: secrets.has_secret(reading.raw, reading.folded)),
+    (Reason.EMAIL, has_email),
     (Reason.PHONE, lambda reading: has_phone(reading.numbers, reading.region)),
     (Reason.LINK, has_link),
     (Reason.LINK, has_network_address),
