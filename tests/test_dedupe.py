@@ -212,6 +212,9 @@ def test_gift_topics_with_a_long_common_key_stay_two_facts() -> None:
         ("I don't like liver", "does not like liver"),
         ("I don't like liver", "dislikes liver"),
         ("no longer eats meat", "doesn't eat meat anymore"),
+        ("has a nut allergy", "allergic to nuts"),
+        ("allergy to nuts and eggs", "nut and egg allergies"),
+        ("doesn't have a nut allergy", "is not allergic to nuts"),
         ("likes gluten-free bread", "likes gluten free bread"),
         ("ｗｅａｒｓ ｓｉｚｅ ４２ shoes", "wears size 42 shoes"),
         ("wears\u200b wool\u2060 socks", "wears wool socks"),
@@ -263,6 +266,8 @@ def test_three_ways_to_refuse_spicy_food_are_one_fact() -> None:
         ("likes organ music", "likes organic music"),
         ("hardly eats cheese", "eats hard cheese"),
         ("uses C++", "uses C"),
+        ("is used to spicy food", "used to like spicy food"),
+        ("nut allergy", "no nut allergy"),
         ("likes 🍎 juice", "likes 🍋 juice"),
         ("可能不吃辣", "不吃辣"),
         ("eats few sweets", "eats a few sweets"),
@@ -322,6 +327,8 @@ def test_a_weaker_statement_replaces_a_rule_in_place_but_the_stronger_category_s
         "mildly allergic to shellfish",
         "allergic to shellfish and peanuts, but can have prawns",
         "was allergic to shellfish",
+        "allergic to shellfish, eats prawns",
+        "shellfish",
     ],
 )
 def test_taking_something_back_weakens_a_safety_fact(said: str) -> None:
@@ -335,6 +342,11 @@ def test_taking_something_back_weakens_a_safety_fact(said: str) -> None:
         ("allergic to shellfish", "allergic to shellfish and peanuts"),
         ("allergic to shellfish", "allergic to peanuts, eggs and shellfish"),
         ("allergic to eggs and milk", "allergic to milk, eggs and soy"),
+        ("allergic to eggs", "severely allergic to eggs"),
+        ("allergic to eggs", "allergic to eggs, sensitive to soy"),
+        ("shellfish allergy", "allergic to shellfish"),
+        ("no eggs", "no eggs, no milk"),
+        ("不吃花生", "不吃花生，不吃虾"),
         ("对花生过敏", "對花生和蝦過敏"),
         ("不吃花生", "不吃花生和虾"),
         ("allergisch gegen Nüsse", "allergisch gegen Nüsse und Eier"),
@@ -361,8 +373,9 @@ def test_forgetting_weakens() -> None:
     assert weakens(fact("allergy", "allergic to eggs", SAFETY), draft("allergy", "", SAFETY, ChangeAction.FORGET))
 
 
-def test_a_value_without_words_is_no_addition() -> None:
-    assert weakens(fact("allergy", "allergic to eggs", SAFETY), draft("allergy", "...", SAFETY))
+@pytest.mark.parametrize(("held", "said"), [("!", "allergic to eggs"), ("allergic to eggs", "...")])
+def test_a_value_without_words_is_no_addition(held: str, said: str) -> None:
+    assert weakens(fact("allergy", held, SAFETY), draft("allergy", said, SAFETY))
 
 
 # Batches and properties

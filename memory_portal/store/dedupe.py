@@ -88,6 +88,9 @@ RELIEF = (
     )
     | frozenset("但只除能可又轻少")
 )
+# Words that make one larger.
+SEVERE = bases("severe severely serious seriously strongly highly very extremely deadly schwer stark sehr muy grave")
+CAUTION = bases("allergic intolerant sensitive avoid allergisch vermeidet alérgico evita") | frozenset("敏忌")
 
 
 def compare(draft: Draft, facts: Sequence[Fact]) -> Verdict:
@@ -138,6 +141,8 @@ def weakens(old: Fact, draft: Draft) -> bool:
     before, after = read(old.value), read(draft.value)
     if _equal(before, after):
         return False
+    if not before.said or not after.said:
+        return True
     return protection(draft.category) < protection(old.category) or not _adds(before, after)
 
 
@@ -248,9 +253,16 @@ def _affirmed(reading: Reading) -> tuple[tuple[str, ...], bool]:
 
 def _adds(before: Reading, after: Reading) -> bool:
     """Whether `after` lists all that `before` lists, in the same frame, and what more it lists takes nothing back."""
-    held, listed = _framed(before.parts, after.parts)
-    more = listed - held
-    return bool(more) and held <= listed and not any(word in RELIEF for part in more for word in part)
+    louder = SEVERE.difference(before.said)
+    parts = tuple(tuple(word for word in part if word not in louder) for part in after.parts)
+    held, listed = _framed(before.parts, parts)
+    return held <= listed and not any(_takes_back(part, before.said) for part in listed - held)
+
+
+def _takes_back(part: tuple[str, ...], said: tuple[str, ...]) -> bool:
+    """Whether an added part says more than what else there is to avoid; it may open as the statement itself does."""
+    added = part[_shared(part, said) :]
+    return any(word in RELIEF or (opens_statement(word) and word not in CAUTION) for word in added)
 
 
 Parts = tuple[tuple[str, ...], ...]
@@ -258,8 +270,6 @@ Parts = tuple[tuple[str, ...], ...]
 
 def _framed(before: Parts, after: Parts) -> tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]:
     """The things listed, without the words both begin with (allergic to ...) and both end with (... allergy)."""
-    if not before or not after:
-        return frozenset(before), frozenset(after)
     start = _shared(before[0], after[0])
     before, after = (before[0][start:], *before[1:]), (after[0][start:], *after[1:])
     end = _shared(before[-1][::-1], after[-1][::-1])

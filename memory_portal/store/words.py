@@ -386,7 +386,7 @@ def _inflected(pieces: list[str], language: str) -> list[str]:
     for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
         if piece in negations:
             words += ["can", NOT] if piece in ("cannot", "cant") else [NOT]
-        elif piece in PAST[language] or (piece == "used" and after == "to"):
+        elif piece in PAST[language] or (piece == "used" and after == "to" and before not in COPULA):
             words += [ONCE, _IS]
         elif english and piece in COPULA:
             words.append(_IS)
@@ -394,7 +394,9 @@ def _inflected(pieces: list[str], language: str) -> list[str]:
             words.append(_WHICH)
         elif not (_is_unsaid(piece, before, after, language) or _ends_negation(piece, before, after, language, words)):
             words += _word(piece, language)
-    return _straight(words) if _IS in words or _WHICH in words else words
+    if _IS in words or _WHICH in words:
+        words = _straight(words)
+    return _allergic(words) if "allergy" in words else words
 
 
 def _is_unsaid(piece: str, before: str, after: str, language: str) -> bool:
@@ -456,6 +458,15 @@ def _active(words: list[str], by: int) -> list[str]:
     tense = [DONE] if ONCE in marks else []
     negation = [NOT] if NOT in marks else []
     return [*words[:start], *doer, *tense, *negation, words[by - 1], *words[start:middle], *words[end:]]
+
+
+def _allergic(words: list[str]) -> list[str]:
+    """A nut allergy, and an allergy to nuts, as being allergic to nuts."""
+    at = words.index("allergy")
+    start = max((place + 1 for place in range(at) if words[place] == BREAK), default=0)
+    denied = [word for word in words[start:at] if word == NOT]
+    what = [word for word in words[start:at] if word not in (NOT, "have")]
+    return [*words[:start], *denied, "allergic", *what, *words[at + 1 :]]
 
 
 @lru_cache(CACHED_WORDS)
