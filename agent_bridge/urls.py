@@ -5,8 +5,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, include, path, re_path
 
 from agent_bridge.rest import api
-from agent_bridge.schemas import BODY_LIMIT
+from agent_bridge.schemas import BODY_LIMIT, ContextQuery, PageQuery
 from agent_bridge.wire import guard
+
+
+QUERIES = {"read_context": ContextQuery, "list_facts": PageQuery}
 
 
 def nowhere(request: HttpRequest) -> HttpResponse:
@@ -14,8 +17,10 @@ def nowhere(request: HttpRequest) -> HttpResponse:
 
 
 def guarded(pattern: URLPattern) -> URLPattern:
+    """Ninja's pattern, its view behind the guard. A path is named after its first operation in rest.py."""
     turns = pattern.name == "hand_over_turns"
-    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if turns else BODY_LIMIT)
+    query = QUERIES[pattern.name].model_fields if pattern.name in QUERIES else ()
+    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if turns else BODY_LIMIT, query)
     return pattern
 
 

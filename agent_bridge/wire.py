@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote_plus
@@ -34,14 +34,15 @@ log = logging.getLogger(__name__)
 View = Callable[..., HttpResponse]
 
 
-def guard(view: View, limit: Callable[[], int]) -> View:
-    """A view of the bridge with its rim. `limit` answers how many bytes a body may have."""
+def guard(view: View, limit: Callable[[], int], query: Collection[str] = ()) -> View:
+    """A view of the bridge with its rim. `limit` answers how many bytes a body may have, `query` names the parameters."""
 
     @csrf_exempt  # keys in a header, never a cookie
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            read(request, limit())
+            check_address(request, query)
+            read_body(request, limit())
             response = view(request, *args, **kwargs)
             if response.status_code == 405:
                 raise Problem("method_not_allowed", headers={"Allow": response["Allow"]})
@@ -95,8 +96,7 @@ def _broken(request: HttpRequest, error: Exception) -> Problem:
 # --- what comes in ----------------------------------------------------------------------------------------------------
 
 
-def read(request: HttpRequest, limit: int) -> None:
-    """Check address and length, and read the body once, so that nothing later reads more than `limit` bytes."""
+def check_address(request: HttpRequest, query: Collection[str]) -> None:
     if KEY_LIKE.search(unquote_plus(request.META.get("QUERY_STRING", ""))):
         log.warning("a key was sent in an address and refused")
         raise Problem("key_in_query")
@@ -104,6 +104,13 @@ def read(request: HttpRequest, limit: int) -> None:
         request.META.get("PATH_INFO", "").encode("latin-1").decode()
     except UnicodeError:
         raise Problem("bad_path") from None
+    for name in request.GET:
+        if name not in query:
+            raise problems.invalid(name[: problems.NAME_LIMIT], "extra_forbidden", problems.WORDS["extra_forbidden"])
+
+
+def read_body(request: HttpRequest, limit: int) -> None:
+    """Read the body once, so that nothing later reads more than `limit` bytes."""
     length = request.META.get("CONTENT_LENGTH") or ""
     if not length:
         if request.META.get("HTTP_TRANSFER_ENCODING"):
@@ -116,7 +123,7 @@ def read(request: HttpRequest, limit: int) -> None:
     body = request.read(int(length)) if int(length) else b""
     if len(body) != int(length):
         raise Problem("bad_length")
-    request._body = body  # Django's own place; its limit is one for the whole site
+    request._body = body  # Django's own place for it; Django's own limit is one for the whole site
 
 
 class StrictJSON(Parser):
