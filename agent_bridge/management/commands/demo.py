@@ -45,7 +45,7 @@ class Command(BaseCommand):
             start_afresh()
         call_command("migrate", verbosity=0)
         now = timezone.now()
-        key = self.agent_key(demo.load(now=now))
+        key = self.agent_key(demo.load(now))
         password = staff_password()
         processes: dict[str, subprocess.Popen[bytes]] = {}
         try:
@@ -65,9 +65,8 @@ class Command(BaseCommand):
         if "grocery" in keys:
             write_private(kept, keys["grocery"])
         if not kept.exists():
-            row = AgentKey.objects.get(name=demo.GROCERY_AGENT, revoked_at=None)
-            _row, secret = auth.rotate_key(row, now=timezone.now())
-            write_private(kept, secret)
+            old = AgentKey.objects.filter(name=demo.GROCERY_AGENT, revoked_at=None).latest("created_at")
+            write_private(kept, auth.rotate(old, now=timezone.now())[1])
         return kept.read_text()
 
 
@@ -77,7 +76,9 @@ def must_be_free(port: int) -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise CommandError(f"Port {port} is taken. Choose another one: make demo ARGS='--port {port + 1}'") from error
+            raise CommandError(
+                f"Port {port} is taken. Choose another one: make demo ARGS='--port {port + 1}'"
+            ) from error
 
 
 def start_afresh() -> None:
@@ -114,9 +115,10 @@ def write_private(path: Path, text: str) -> None:
 
 def start(port: int) -> dict[str, subprocess.Popen[bytes]]:
     """Web, worker and scheduler, each its own process group, so that a Ctrl-C reaches them through us and in order."""
-    env = {**os.environ, "DATABASE_URL": settings.DATABASE_URL, "PYTHONUNBUFFERED": "1"}
+    # A person who tries the product should not wait for a conversation to go quiet as long as a busy shop does.
+    env = {"EXTRACTION_DEBOUNCE": "2", **os.environ, "DATABASE_URL": settings.DATABASE_URL, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
     web = ["granian", "--interface", "wsgi", "--workers", "2", "--blocking-threads", "2", "--log-level", "warning"]
-    celery = ["celery", "-A", "agent_bridge"]
+    celery = ["celery", "--quiet", "-A", "agent_bridge"]
     quiet = ["--loglevel", "WARNING"]
     commands = {
         "web": [*web, "--host", "127.0.0.1", "--port", str(port), "memory_portal.wsgi:application"],
