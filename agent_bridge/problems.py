@@ -33,7 +33,7 @@ KINDS: Mapping[str, Kind] = {
     "bad_length": Kind(
         400, "The length of the body is wrong.", "Content-Length must be the number of bytes that follow."
     ),
-    "bad_path": Kind(400, "The address is not UTF-8.", "Percent-encode the UTF-8 bytes of the customer id."),
+    "bad_request": Kind(400, "The request cannot be read.", "Its address or its headers are not as they should be."),
     "key_in_query": Kind(
         400,
         "A key stands in the address.",

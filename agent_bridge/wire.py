@@ -77,7 +77,7 @@ def problem_of(error: Exception) -> Problem | None:
         case UnreadablePostError():
             return Problem("bad_length")
         case SuspiciousOperation():
-            return Problem("bad_path")
+            return Problem("bad_request")
         case OperationalError() | InterfaceError():
             return Problem("unavailable", headers={"Retry-After": "1"})
     return None
@@ -100,10 +100,6 @@ def check_address(request: HttpRequest, query: Collection[str]) -> None:
     if KEY_LIKE.search(unquote_plus(request.META.get("QUERY_STRING", ""))):
         log.warning("a key was sent in an address and refused")
         raise Problem("key_in_query")
-    try:
-        request.META.get("PATH_INFO", "").encode("latin-1").decode()
-    except UnicodeError:
-        raise Problem("bad_path") from None
     for name in request.GET:
         if name not in query:
             raise problems.invalid(name[: problems.NAME_LIMIT], "extra_forbidden", problems.WORDS["extra_forbidden"])
