@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,10 +32,12 @@ Entries = list[tuple[str, str]]
 
 
 class Lexicon(NamedTuple):
-    departments: Mapping[tuple[str, ...], frozenset[str]]
-    """The departments of a run of one to three stems."""
+    words: Mapping[str, frozenset[str]]
+    """The departments of a stem."""
+    phrases: Mapping[tuple[str, ...], frozenset[str]]
+    """The departments of two or three stems in a row."""
     heads: frozenset[str]
-    """The first stems of the longer runs."""
+    """The stems that phrases begin with."""
     wider: Mapping[str, frozenset[str]]
     """Every department around a department."""
 
@@ -73,29 +76,32 @@ def topics_for(text: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-found[name], name)))[:TOPICS_LIMIT]
 
 
-def _hits(words: tuple[str, ...]) -> dict[tuple[str, ...], frozenset[str]]:
+def _hits(words: tuple[str, ...]) -> dict[str, frozenset[str]]:
     """The known words and phrases of a text, each once. A phrase hides its parts: a coffee table is no coffee."""
-    known, heads, _ = lexicon()
-    hits: dict[tuple[str, ...], frozenset[str]] = {}
+    known, phrases, heads, _ = lexicon()
+    hits: dict[str, frozenset[str]] = {}
     at = 0
     while at < len(words):
-        for length in range(_LONGEST if words[at] in heads else 1, 0, -1):
-            run = words[at : at + length]
-            departments = known.get(run) or (_by_its_end(run[0]) if length == 1 else None)
-            if departments:
-                hits[run] = departments
+        word = words[at]
+        for length in range(_LONGEST if word in heads else 1, 1, -1):
+            if departments := phrases.get(words[at : at + length]):
+                hits[" ".join(words[at : at + length])] = departments
+                at += length
                 break
-        at += length
+        else:
+            if departments := known.get(word) or _by_its_end(word):
+                hits[word] = departments
+            at += 1
     # 水 says nothing of drinks where it is a part of 薪水.
-    inside = {sign for run in hits for word in run if word >= "\u3400" and len(word) > 1 for sign in word}
-    return {run: departments for run, departments in hits.items() if run[0] not in inside}
+    inside = {sign for run in hits if run >= "\u3400" and len(run) > 1 for sign in run}
+    return {run: departments for run, departments in hits.items() if run not in inside}
 
 
 @lru_cache(_WORDS)
 def _by_its_end(word: str) -> frozenset[str]:
     if len(word) >= _COMPOUND and word.isalpha():
         for start in range(_PART - 1, len(word) - _PART + 1):
-            if departments := lexicon().departments.get((word[start:],)):
+            if departments := lexicon().words.get(word[start:]):
                 return departments
     return frozenset()
 
@@ -114,13 +120,12 @@ def lexicon() -> Lexicon:
             for entry in entries.split(", "):
                 for run in _runs(language, entry):
                     departments.setdefault(run, set()).add(name)
+    names = {*around, *chain.from_iterable(around.values())}
     return Lexicon(
-        {run: frozenset(names) for run, names in departments.items()},
-        frozenset(run[0] for run in departments if len(run) > 1),
-        {
-            name: frozenset(_ancestors(name, around))
-            for name in {*around, *(name for names in around.values() for name in names)}
-        },
+        words={run[0]: frozenset(where) for run, where in departments.items() if len(run) == 1},
+        phrases={run: frozenset(where) for run, where in departments.items() if len(run) > 1},
+        heads=frozenset(run[0] for run in departments if len(run) > 1),
+        wider={name: frozenset(_ancestors(name, around)) for name in names},
     )
 
 

@@ -104,13 +104,12 @@ def relevant(
     """
     held = live(facts, now, off_categories)
     cards = _cards(held)
-    request = _request(f"{message} ; {hint}", VALUE, KEY, TOPIC)
-    found = [
-        (strength, fact)
-        for fact, card, evidence in zip(held, cards, _evidence(cards, request), strict=True)
-        if (strength := evidence.strength) >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE)
-        and fact.id not in exclude
-    ]
+    evidence = _evidence(cards, _request(f"{message} ; {hint}", VALUE, KEY, TOPIC))
+    found = []
+    for fact, card, score, agreement in zip(held, cards, *evidence, strict=True):
+        strength = score * math.sqrt(agreement + 0.05)
+        if strength >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE) and fact.id not in exclude:
+            found.append((strength, fact))
     return [fact for _, fact in sorted(found, key=lambda pair: -pair[0])][: max(0, k)]
 
 
@@ -123,8 +122,9 @@ def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datet
     held = [fact for fact in (facts if now is None else live(facts, now)) if fact.state is FactState.ACTIVE]
     if not topic.strip():
         return held
-    exact = _evidence(_cards(held), _request(topic, VALUE, KEY, TOPIC, CATEGORY))
-    scores = [evidence.score + loose for evidence, loose in zip(exact, _loosely(held, topic), strict=True)]
+    cards = _cards(held)
+    exact = _evidence(cards, _request(topic, *WEIGHTS)).scores
+    scores = [score + loose for score, loose in zip(exact, _loosely(held, cards, topic), strict=True)]
     order = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: -scores[i])
     return [held[i] for i in order[: max(0, k)]]
 
@@ -170,15 +170,11 @@ class _Card(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """What one fact has to do with a request. `score` ranks; a closeness of meaning, where there is one, adds to it."""
+    """What the facts have to do with a request, in their order. A closeness of meaning, where known, would add to `scores`."""
 
-    score: float
-    agreement: float
+    scores: list[float]
+    agreements: list[float]
     """Share of the request's departments that the fact speaks of, rare ones counting more."""
-
-    @property
-    def strength(self) -> float:
-        return self.score * math.sqrt(self.agreement + 0.05)
 
 
 class _Request(NamedTuple):
@@ -225,7 +221,7 @@ def _request(text: str, *places: str) -> _Request:
     return _Request(words, {name: DEPARTMENT * clarity for name, clarity in lexicon.subjects(stems).items()})
 
 
-def _evidence(cards: Sequence[_Card], request: _Request) -> list[_Evidence]:
+def _evidence(cards: Sequence[_Card], request: _Request) -> _Evidence:
     """BM25 of every fact, the scores of all places added."""
     hits = [request.words.keys() & card.words.keys() for card in cards]
     agreed = [request.departments.keys() & card.departments.keys() for card in cards]
@@ -237,12 +233,17 @@ def _evidence(cards: Sequence[_Card], request: _Request) -> list[_Evidence]:
     worth = {word: request.words[word] * _rarity(count, len(cards)) for word, count in having.items()}
     matter = {name: request.departments[name] * _rarity(count, len(cards)) for name, count in speaking.items()}
     asked = sum(matter.values())
-    found = []
+    found = _Evidence([], [])
     for card, words, names in zip(cards, hits, agreed, strict=True):
-        score = sum([worth[word] * card.words[word] for word in words])
-        score += sum([matter[name] * card.departments[name] for name in names])
-        shared = sum([matter[name] * min(1.0, card.departments[name]) for name in names])
-        found.append(_Evidence(score, shared / asked if asked else _UNKNOWN_AGREEMENT))
+        score = shared = 0.0
+        for word in words:
+            score += worth[word] * card.words[word]
+        for name in names:
+            clarity = card.departments[name]
+            score += matter[name] * clarity
+            shared += matter[name] * min(1.0, clarity)
+        found.scores.append(score)
+        found.agreements.append(shared / asked if asked else _UNKNOWN_AGREEMENT)
     return found
 
 
@@ -253,19 +254,25 @@ def _rarity(having: float, held: int) -> float:
     return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
 
 
-def _loosely(facts: Sequence[Fact], topic: str) -> list[float]:
+def _loosely(facts: Sequence[Fact], cards: Sequence[_Card], topic: str) -> list[float]:
     """Scores for words of the topic that stand in no fact: facts with a longer word around it, else with one a letter off."""
     scores = [0.0] * len(facts)
-    spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts]
+    strange = [word for word in _spelt("", topic, ()) if _is_strange(cards, word)]
+    spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts] if strange else []
     known = frozenset().union(*spelt)
-    for word in _spelt("", topic, ()) - known:
-        near = {other for other in known if _is_part(word, other)} or {
-            other for other in known if _one_off(word, other)
-        }
+    for word in strange:
+        near = _around(word, known) or _one_off(word, known)
         having = [i for i, words in enumerate(spelt) if not words.isdisjoint(near)] if near else []
         for i in having:
             scores[i] += LOOSE * _rarity(len(having), len(facts))
     return scores
+
+
+def _is_strange(cards: Sequence[_Card], word: str) -> bool:
+    """A word that means something and stands in no fact."""
+    stems = [stem for stem in lexicon.stems(word) if stem not in lexicon.light()]
+    places = [place + stem for stem in stems for place in WEIGHTS]
+    return bool(stems) and not any(place in card.words for place in places for card in cards)
 
 
 @lru_cache(_CARDS)
@@ -273,15 +280,20 @@ def _spelt(key: str, value: str, topics: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(" ".join((_spaced(key), value, *topics)))))
 
 
-def _is_part(word: str, whole: str) -> bool:
+def _around(word: str, known: Iterable[str]) -> set[str]:
     """choc is chocolate and Schuhe is Wanderschuhe; rain is no train."""
-    return whole.startswith(word) or (len(word) > 4 and whole.endswith(word))
+    ends = {other for other in known if other.endswith(word)} if len(word) > 4 else set()
+    return ends | {other for other in known if other.startswith(word)}
 
 
-def _one_off(a: str, b: str) -> bool:
-    """One letter too many, missing, wrong, or two swapped, but not the first; in short words it would be another word."""
-    if a[0] != b[0] or not -2 < len(a) - len(b) < 2 or min(len(a), len(b)) < 4:
-        return False
+def _one_off(word: str, known: Iterable[str]) -> set[str]:
+    """One letter too many, missing, wrong, or two swapped, but not the first. In short words it would be another word."""
+    first, length = word[0], len(word)
+    alike = [other for other in known if other[0] == first and -2 < len(other) - length < 2]
+    return {other for other in alike if length > 3 and _is_slip(word, other)}
+
+
+def _is_slip(a: str, b: str) -> bool:
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[start:], b[start:]
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
