@@ -1,7 +1,7 @@
 """Celery as a doorbell: messages carry ids, rows carry the truth. Without CELERY_BROKER_URL
 messages are files under var/.
 
-Started with `python -m celery -A agent_bridge worker -B`. Imports Django's settings only.
+Started with `python -m celery -A agent_bridge worker -B`. Imports settings and one number of the extraction.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from celery import Celery
 from django.conf import settings
 
+from agent_bridge.extraction import CALLS
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
 
 SWEEP_EVERY = 3.0
 RETENTION_EVERY = 600.0
-CALLS = 4
-"""Model calls one job may make: a long conversation is read in that many windows."""
 
 
 def private(path: Path) -> str:

@@ -1,6 +1,7 @@
-"""The demo's people and what they said, and a function that hands it over as an agent would: the rest is the real pipeline.
+"""The demo's people and what they said, and a function that hands it over as an agent would.
+The rest is the real pipeline.
 
-In: the time. Out: customers, agents' keys and waiting jobs; no fact is written here. Running it again keeps what is there.
+In: the time. Out: customers, agents' keys and waiting jobs; no fact is written here. Again keeps what is there.
 """
 
 from __future__ import annotations

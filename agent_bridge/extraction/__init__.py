@@ -16,6 +16,9 @@ from django.conf import settings
 
 from memory_portal import store
 
+CALLS = 4
+"""Model calls one job may make: a long conversation is read in so many windows at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -60,7 +63,7 @@ class ExtractionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionFailed:
-    """Why there is no answer, as a code. `retry_after` is the provider's wish in seconds; if not `transient`, it stays so."""
+    """Why there is no answer, as a code. `retry_after` is the provider's wish in seconds."""
 
     code: str
     retry_after: float | None = None

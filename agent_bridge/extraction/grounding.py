@@ -1,6 +1,6 @@
-"""What an extractor claims, held against what the customer said. In: a Candidate and the conversation. Out: a Draft or a Reason.
+"""What an extractor claims, held against what the customer said. In: a Candidate, the turns. Out: a Draft or a Reason.
 
-Pure, and the same for every extractor: a model that obeys whoever wrote the text it reads gets no further than its words
+Pure, and the same for every extractor: a model that obeys whoever wrote what it reads gets no further than its words
 stand in the customer's own. Imports the store's door and the sibling room `speech`.
 """
 
@@ -218,7 +218,8 @@ _FORGET = re.compile(
     re.IGNORECASE,
 )
 _KEEP = re.compile(
-    r"\b(?:don'?t|do not|never|please don'?t) (?:you )?(?:forget|delete|remove|erase)\b|\bno (?:olvid|borr|elimin)\w*|\bnicht (?:vergessen|löschen)"
+    r"\b(?:don'?t|do not|never|please don'?t) (?:you )?(?:forget|delete|remove|erase)\b"
+    r"|\bno (?:olvid|borr|elimin)\w*|\bnicht (?:vergessen|löschen)"
     r"|\bvergiss(?:\s\w+)* nicht\b|[別别勿](?:再)?(?:忘|刪|删)|不要(?:再)?(?:忘|刪|删)|\b(?:always|i) forget\b",
     re.IGNORECASE,
 )
@@ -262,7 +263,7 @@ def _number(word: str) -> str:
 
 
 def content_stands(value: str, place: Place) -> bool:
-    """Every word of substance is the customer's own: at least one stands in the quote, the rest beside it in the same turn."""
+    """Every word of substance is the customer's own: one stands in the quote, the rest in the same turn."""
     claimed = [word for word in words(value) if word not in LIGHT and not NEGATION.fullmatch(word)]
     if not claimed:
         claimed = [word for word in words(value) if not NEGATION.fullmatch(word)]
@@ -292,7 +293,7 @@ def _akin(one: str, other: str) -> bool:
 
 
 def _in_order(value: str, place: Place) -> bool:
-    """Chinese and Japanese single characters prove little: most of the value's pairs must stand in the turn as pairs."""
+    """Single characters prove little: most of the value's pairs must stand in the turn as pairs."""
     folded = store.fold(value)
     pairs = [
         folded[at : at + 2]
@@ -310,7 +311,7 @@ _CLAUSE = re.compile(
 
 
 def bearing_clauses(value: str, quote: str) -> str:
-    """The parts of the quote that speak of what the value speaks of; all of it where the value has no word of its own."""
+    """The parts of the quote that speak of what the value speaks of; all of it where that is nothing."""
     claimed = [word for word in words(value) if word not in LIGHT and not NEGATION.fullmatch(word)]
     clauses = [clause for clause in _CLAUSE.split(store.fold(quote)) if clause.strip()]
     scored = [(sum(_stands(word, words(clause)) for word in claimed), clause) for clause in clauses]
