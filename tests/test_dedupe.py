@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory_portal.enums import ChangeAction, FactState, Origin
@@ -96,6 +96,11 @@ def test_a_new_shoe_size_replaces_the_old_one_even_under_another_key() -> None:
 def test_a_new_size_replaces_the_old_one_when_the_key_is_only_turned_around() -> None:
     held = fact("shirt_size", "M")
     assert compare(draft("size shirt", "L"), [held]) == Replaces(held)
+
+
+def test_the_same_size_under_a_turned_key_is_the_same() -> None:
+    held = fact("shirt_size", "M")
+    assert compare(draft("size of shirts", "M"), [held]) == Same(held)
 
 
 def test_spellings_of_one_key_hold_one_shoe_size() -> None:
@@ -403,6 +408,7 @@ PLAIN = st.lists(st.sampled_from([*WORDS, "不", "吃", "辣", "kein", "Leder", 
 )
 
 
+@settings(deadline=None)
 @given(st.one_of(VALUES, PLAIN), KEYS, st.one_of(VALUES, PLAIN), KEYS)
 def test_any_two_texts_can_be_compared(value: str, key: str, held_value: str, held_key: str) -> None:
     held = fact(held_key, held_value, SAFETY)
@@ -410,17 +416,20 @@ def test_any_two_texts_can_be_compared(value: str, key: str, held_value: str, he
     assert isinstance(weakens(held, draft(key, value)), bool)
 
 
+@settings(deadline=None)
 @given(st.one_of(VALUES, PLAIN))
 def test_the_same_text_under_the_same_key_is_the_same(value: str) -> None:
     assert compare(draft("alpha", value), [held := fact("alpha", value)]) == Same(held)
     assert not weakens(held, draft("alpha", value))
 
 
+@settings(deadline=None)
 @given(st.one_of(VALUES, PLAIN), st.one_of(VALUES, PLAIN))
 def test_same_meaning_has_no_direction(one: str, other: str) -> None:
     assert same_meaning(one, other) == same_meaning(other, one)
 
 
+@settings(deadline=None)
 @given(PLAIN, st.sampled_from(["not", "never", "no longer"]))
 def test_adding_a_negation_is_never_the_same(value: str, negation: str) -> None:
     plain = f"likes {value}"
@@ -428,6 +437,7 @@ def test_adding_a_negation_is_never_the_same(value: str, negation: str) -> None:
     assert not same_meaning(plain, f"{negation} {plain}")
 
 
+@settings(deadline=None)
 @given(PLAIN, st.integers(0, 9_999), st.integers(0, 9_999))
 def test_changing_a_number_is_never_the_same(value: str, one: int, other: int) -> None:
     assume(one != other)
@@ -445,17 +455,18 @@ STORE = [
 
 
 def milliseconds(value: str, store: list[Fact]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     compare(draft("omega", value), store)
-    return (time.perf_counter() - start) * 1000
+    return (time.process_time() - start) * 1000
 
 
 def test_a_draft_is_compared_with_200_facts_in_two_milliseconds() -> None:
-    words.read.cache_clear()
+    for cached in (words.read, words._word, words._weight, words.key_words):
+        cached.cache_clear()
     cold = milliseconds("prefers linen sheets in the guest room", STORE)
     warm = sorted(milliseconds(f"prefers {noun} blankets {n}", STORE) for n in range(12) for noun in NOUNS)
     print(f"\n200 facts: cold {cold:.2f} ms, warm p50 {warm[len(warm) // 2]:.2f} ms, p99 {warm[-3]:.2f} ms")
-    assert warm[-3] < 10  # five times what is meant: other people use this machine
+    assert warm[-3] < 10  # five times what is meant, for slower machines than ours
     assert cold < 50
 
 

@@ -6,10 +6,12 @@ Imports types, enums and words only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memory_portal.enums import ChangeAction
 from memory_portal.store.types import CONSTRAINT, SAFETY, Conflicts, Draft, Fact, New, Replaces, Same, Verdict
 from memory_portal.store.words import (
+    CACHED_TEXTS,
     NOT,
     ONCE,
     SIZES,
@@ -25,6 +27,8 @@ from memory_portal.store.words import (
 )
 
 __all__ = ["Verdict", "compare", "protection", "same_meaning", "stronger", "weakens"]
+
+Parts = tuple[tuple[str, ...], ...]
 
 PROTECTION = {SAFETY: 2, CONSTRAINT: 1}
 
@@ -153,14 +157,17 @@ def _same(draft: Draft, fact: Fact) -> Same:
 def _equal(old: Reading, new: Reading) -> bool:
     if old.said and old.said == new.said:
         return True
-    return old.folded == new.folded or (len(old.parts) == len(new.parts) > 1 and _arranged(old) == _arranged(new))
+    return old.folded == new.folded or (
+        len(old.parts) == len(new.parts) > 1 and _arranged(old.parts) == _arranged(new.parts)
+    )
 
 
-def _arranged(reading: Reading) -> tuple[tuple[str, ...], frozenset[tuple[str, ...]]]:
+@lru_cache(CACHED_TEXTS)
+def _arranged(parts: Parts) -> tuple[object, ...]:
     """What is said in whatever order, where order says nothing: "tea and coffee", "likes tea, hates coffee"."""
-    if all(opens_statement(part[0]) for part in reading.parts):
-        return (), frozenset(reading.parts)
-    head, *rest = reading.parts
+    if all(opens_statement(part[0]) for part in parts):
+        return (frozenset(parts),)
+    head, *rest = parts
     size = len(rest[0])
     frame, things = head[:-size], (head[-size:], *rest)
     if (
@@ -169,7 +176,7 @@ def _arranged(reading: Reading) -> tuple[tuple[str, ...], frozenset[tuple[str, .
         and all(len(thing) == size and all(map(names, thing)) for thing in things)
     ):
         return frame, frozenset(things)
-    return reading.said, frozenset()
+    return parts
 
 
 def _one_subject(fact: Fact, old: Reading, draft: Draft, new: Reading) -> bool:
@@ -235,19 +242,16 @@ def _is_figure(word: str) -> bool:
 
 def _contradicts(old: Reading, new: Reading) -> bool:
     """Whether one says of the same thing what the other denies."""
-    if old.said == new.said or abs(len(old.said) - len(new.said)) > 3:
-        return False
-    held, denied = _affirmed(old)
-    said, denies = _affirmed(new)
+    held, denied = _affirmed(old.said)
+    said, denies = _affirmed(new.said)
     return held == said and denied != denies and any(map(names, said))
 
 
-def _affirmed(reading: Reading) -> tuple[tuple[str, ...], bool]:
+@lru_cache(CACHED_TEXTS)
+def _affirmed(said: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     """The statement without its negations, and whether these leave it denied."""
-    odd = sum(word in NEGATIVE or word in OPPOSITES for word in reading.said) % 2 == 1
-    plain = (
-        OPPOSITES.get(word, word) for word in reading.said if word not in NEGATIVE and word not in ("any", "at", "all")
-    )
+    odd = sum(word in NEGATIVE or word in OPPOSITES for word in said) % 2 == 1
+    plain = (OPPOSITES.get(word, word) for word in said if word not in NEGATIVE and word not in ("any", "at", "all"))
     return tuple(plain), odd
 
 
@@ -263,9 +267,6 @@ def _takes_back(part: tuple[str, ...], said: tuple[str, ...]) -> bool:
     """Whether an added part says more than what else there is to avoid; it may open as the statement itself does."""
     added = part[_shared(part, said) :]
     return any(word in RELIEF or (opens_statement(word) and word not in CAUTION) for word in added)
-
-
-Parts = tuple[tuple[str, ...], ...]
 
 
 def _framed(before: Parts, after: Parts) -> tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]:

@@ -260,8 +260,11 @@ def tokens(text: str) -> tuple[str, ...]:
 
 def _language(words: list[str]) -> str:
     """The language whose small words a text has most of; English when in doubt."""
-    counts = {name: sum(word in STOP[name] or word in HINTS[name] for word in words) for name in STOP}
+    counts = {name: sum(map(telling.__contains__, words)) for name, telling in _TELLING.items()}
     return max(counts, key=counts.__getitem__)
+
+
+_TELLING = {name: STOP[name] | HINTS[name] for name in STOP}
 
 
 @lru_cache(CACHED_WORDS)
@@ -280,10 +283,14 @@ def _stemmer(language: str) -> Any:
     return snowballstemmer.stemmer(language)
 
 
-_TOKEN = re.compile(
-    rf"(?P<run>[{_RUNS}])|(?P<number>(?:(?<!\S)-)?\d+(?:[.,:/^-]\d+)*)|(?P<word>{_LETTERS})|(?P<tail>(?<=\w)'[a-z]{{1,2}}\b)"
-    rf"|(?P<stop>[,;.:()!?\n])|(?P<sign>[^\w\s])"
-)
+def _token(letters: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<run>[{_RUNS}])|(?P<number>(?:(?<!\S)-)?\d+(?:[.,:/^-]\d+)*)|(?P<word>{letters})"
+        r"|(?P<tail>(?<=\w)'[a-z]{1,2}\b)|(?P<stop>[,;.:()!?\n])|(?P<sign>[^\w\s])"
+    )
+
+
+_TOKEN, _ASCII_TOKEN = _token(_LETTERS), _token("[a-z]+")
 SIGNS = "%‰#@&"
 """Punctuation that carries meaning in a short value; money, degrees, plus and emoji do so by their class."""
 GESTURES = "~|"
@@ -362,7 +369,7 @@ def _chinese(folded: str) -> str:
 def _pieces(folded: str) -> list[str]:
     """Words, single characters of scripts without spaces, numbers, telling signs; BREAK for punctuation that parts."""
     found: list[str] = []
-    for match in _TOKEN.finditer(folded):
+    for match in (_ASCII_TOKEN if folded.isascii() else _TOKEN).finditer(folded):
         piece = match[0]
         if match.lastgroup == "stop":
             found.append(BREAK)
