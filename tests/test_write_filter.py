@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import random
 import re
+import sys
 import time
+from collections.abc import Callable
 from itertools import chain
 
 import pytest
@@ -49,6 +51,8 @@ REFUSED = {
     "spanish NIE": ("X1234567L", Reason.NATIONAL_ID),
     "national insurance number": ("AB 12 34 56 C", Reason.NATIONAL_ID),
     "singaporean identity card": ("S1234567D", Reason.NATIONAL_ID),
+    "indian PAN": ("ABCPD1234E", Reason.NATIONAL_ID),
+    "passport, machine-readable": ("P<UTOERIKSSON<<ANNA<MARIA<<<<<<", Reason.NATIONAL_ID),
     "chinese word for a passport": ("護照 123456789", Reason.NATIONAL_ID),
     "international phone": ("+65 9123 4567", Reason.PHONE),
     "international phone with zeros": ("0049 30 1234567", Reason.PHONE),
@@ -58,6 +62,8 @@ REFUSED = {
     "bare digits before the word": ("91234567 is my mobile", Reason.PHONE),
     "chinese word for a phone": ("电话13812345678", Reason.PHONE),
     "spelled-out phone": ("call nine one two three four five six seven", Reason.PHONE),
+    "spelled-out phone with a double": ("call double nine one two three four five", Reason.PHONE),
+    "phone without a country": ("phone +0 91234567", Reason.PHONE),
     "e-mail": ("write to avery@example.test", Reason.EMAIL),
     "e-mail in words": ("avery at example dot test", Reason.EMAIL),
     "e-mail in brackets": ("avery [at] example [dot] test", Reason.EMAIL),
@@ -69,6 +75,10 @@ REFUSED = {
     "german password": ("Passwort: geheim99", Reason.SECRET),
     "spanish password": ("mi contraseña es gato123", Reason.SECRET),
     "chinese password": ("密碼是abc123", Reason.SECRET),
+    "password of letters": ("password: swordfish", Reason.SECRET),
+    "session of a website": ("session=Kq7Zp2LxV9tR", Reason.SECRET),
+    "UUID beside a name": ("heating api key: 3f2b8c1e-1c1d-4a5e-9f00-aabbccddeeff", Reason.SECRET),
+    "token in parts": ("keep q7Zp2LxV9-tR4mW-c8Ky1nB3 safe", Reason.SECRET),
     "PIN": ("my PIN is 4821", Reason.SECRET),
     "code without a verb": ("door code 4417", Reason.SECRET),
     "named key": ("api_key = 5f2c9d0e71b84c6fa3d1e9", Reason.SECRET),
@@ -100,6 +110,15 @@ KEPT = [
     "uses a password manager", "works at St. Mary", "5 < 6 & 7 > 2", "<3 tea", "and/or", "iPhone15ProMax256GBBlue case",
     "sin gluten 12345678", "nie vor 10:30 anrufen", "lamp item 4417820911 product 8830217745 219.05 white",
     "不吃辣，也不喝酒。（严重）",
+    "password: ****",
+    "cookie: chocolatechips",
+    "license: Photoshop2026Family",
+    "password: forgot it",
+    "pin: enamel",
+    "secret: musicals",
+    "clave: paciencia",
+    "the PIN is awkward",
+    "call +++ only",
     "订单 4006381333931", "一二三四五", "the one, two or three seater", "shops at example.com", "likes C++ and R&D",
     "12 000 steps a day",
     "order id 3f2b8c1e-1c1d-4a5e-9f00-aabbccddeeff", "firmware v1.2.3.4", "meets at home dot",
@@ -205,40 +224,38 @@ def hostile(limit: int) -> list[str]:
     return [(text * limit)[:limit] for text in chain(PIECES, repeated, mixed)]
 
 
-def slowest(call: object, texts: list[str]) -> float:
-    """Milliseconds of the slowest text; the better of two, since the machine is shared."""
-    assert callable(call)
-
-    def once(text: str) -> float:
-        start = time.perf_counter()
-        call(text)
-        return (time.perf_counter() - start) * 1_000
-
-    return max(min(once(text), once(text)) for text in texts)
+def milliseconds(call: Callable[[str], object], text: str) -> float:
+    """How long one call takes, outside of any coverage tracer; the better of two, since the machine is shared."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        took = []
+        for _ in range(2):
+            start = time.perf_counter()
+            call(text)
+            took.append((time.perf_counter() - start) * 1_000)
+        return min(took)
+    finally:
+        sys.settrace(tracer)
 
 
 def test_hostile_strings_are_judged_within_fifty_milliseconds() -> None:
-    texts = hostile(2_000)
-    took = slowest(lambda text: inspect("note", text), texts)
-    print(f"{len(texts)} hostile strings, slowest {took:.1f} ms")
-    assert len(texts) >= 200
-    assert took < 50
+    took = [milliseconds(lambda text: inspect("note", text), text) for text in hostile(2_000)]
+    print(f"{len(took)} hostile strings, slowest {max(took):.1f} ms")
+    assert len(took) >= 200
+    assert max(took) < 50
 
 
 @pytest.mark.parametrize("rule", [instruction_shaped, sensitive, about_other_person])
-def test_hostile_quotes_are_worded_within_fifty_milliseconds(rule: object) -> None:
-    assert slowest(rule, hostile(1_000)) < 50
+def test_hostile_quotes_are_worded_within_fifty_milliseconds(rule: Callable[[str], bool]) -> None:
+    assert max(milliseconds(rule, text) for text in hostile(2_000)) < 50
 
 
 def test_two_hundred_characters_take_less_than_three_milliseconds() -> None:
     rng = random.Random(SEED)
     rows = [value for _, _, value in chain(filter_corpus.innocent(rng, 400), filter_corpus.plain(rng, 200))]
     texts = [" ".join(rng.choices(rows, k=6))[:200] for _ in range(300)]
-    took = []
-    for text in texts:
-        start = time.perf_counter()
-        inspect("note", text)
-        took.append((time.perf_counter() - start) * 1_000)
-    p99 = sorted(took)[int(len(took) * 0.99)]
-    print(f"200 characters: p50 {sorted(took)[len(took) // 2]:.2f} ms, p99 {p99:.2f} ms")
+    took = sorted(milliseconds(lambda text: inspect("note", text), text) for text in texts)
+    p99 = took[int(len(took) * 0.99)]
+    print(f"200 characters: p50 {took[len(took) // 2]:.2f} ms, p99 {p99:.2f} ms")
     assert p99 < 3

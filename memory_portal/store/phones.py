@@ -44,8 +44,8 @@ def has_phone(text: str, region: str) -> bool:
 def _is_phone(number: re.Match[str], region: str) -> bool:
     written = number[0].strip()
     digits = re.sub(r"\D", "", written)
-    if written.startswith("+"):
-        return _possible(written)
+    if written.startswith("+") and _possible(written):
+        return True
     label = label_before(number)
     if label == "phone" or (not label and _LABEL_AFTER.match(number.string, number.end())):
         return 7 <= len(digits) <= 15
@@ -58,12 +58,11 @@ def _is_phone(number: re.Match[str], region: str) -> bool:
 
 def _fits_a_plan(written: str, digits: str, region: str) -> bool:
     if region:
-        return _valid(written, region) and (
-            _TRUNK_OR_AREA.match(written) is not None or _grouped_as_printed(written, region)
-        )
+        number = _valid(written, region)
+        return number is not None and (bool(_TRUNK_OR_AREA.match(written)) or _grouped_as_printed(written, number))
     if _NORTH_AMERICA.fullmatch(written):
         # Three numbers with spaces between may be a width, a depth and a height.
-        return _valid(written, "US") and bool(re.search(r"[-().]", written))
+        return _valid(written, "US") is not None and bool(re.search(r"[-().]", written))
     if not _TRUNK_OR_AREA.match(written) or len(digits) < 10:
         return False
     return any(_valid(written, plan) for plan in (("US",) if written[0] == "1" else REGIONS))
@@ -81,14 +80,11 @@ def _possible(written: str) -> bool:
     return number is not None and phonenumbers.is_possible_number(number)
 
 
-def _valid(written: str, region: str) -> bool:
+def _valid(written: str, region: str) -> phonenumbers.PhoneNumber | None:
     number = _parsed(written, region.upper())
-    return number is not None and phonenumbers.is_valid_number(number)
+    return number if number is not None and phonenumbers.is_valid_number(number) else None
 
 
-def _grouped_as_printed(written: str, region: str) -> bool:
-    number = _parsed(written, region.upper())
-    if number is None:
-        return False
+def _grouped_as_printed(written: str, number: phonenumbers.PhoneNumber) -> bool:
     printed = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
     return _GROUPS.findall(written) == _GROUPS.findall(printed)

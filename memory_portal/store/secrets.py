@@ -90,34 +90,39 @@ _FORMS = re.compile("|".join(rf"(?:(?<![A-Za-z0-9])(?:{form.pattern}))" for form
 
 # --- a name beside a value ------------------------------------------------------------------------------------------
 
+_WORD_NAME = r"pass(?:word|wd|wort|phrase|code)s?|pwd|passwd|kennwort|contrase[nñ]a|密碼|密码|口令|パスワード"
 _STRONG_NAME = (
-    r"pass(?:word|wd|wort|phrase|code)s?|pwd|passwd|kennwort|contrase[nñ]a|clave|secret|token|api[ _.-]?key"
-    r"|apikey|access[ _.-]?key|private[ _.-]?key"
-    r"|auth[ _.-]?key|client[ _.-]?secret|app[ _.-]?secret|credentials?|license[ _.-]?key|密碼|密码|口令|パスワード"
+    r"secret|token|api[ _.-]?key|apikey|access[ _.-]?key|private[ _.-]?key|auth[ _.-]?key|client[ _.-]?secret"
+    r"|app[ _.-]?secret|credentials?|license[ _.-]?key|clave"
 )
 _WEAK_NAME = r"key|auth|login|sid|signature|session|cookie|licen[cs]e|(?:secret|access|client|app)[ _.-]?id|webhook"
 _ASSIGNS = r"[\w\])]{0,20}['\"`]?\s{0,3}(?:=>|[:?]{0,3}={1,2}|:|：)\s{0,3}['\"`(\[]{0,2}"
-_NAMED_STRONGLY = re.compile(rf"(?:{_STRONG_NAME}){_ASSIGNS}(?P<value>[^\s'\"`,;)\]]{{4,}})", re.IGNORECASE)
+_NAMED_STRONGLY = re.compile(
+    rf"(?:(?P<password>{_WORD_NAME})|{_STRONG_NAME}){_ASSIGNS}(?P<value>[^\s'\"`,;)\]]{{4,}})", re.IGNORECASE
+)
 _NAMED_WEAKLY = re.compile(rf"(?:{_WEAK_NAME}){_ASSIGNS}(?P<value>[^\s'\"`,;)\]]{{12,}})", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"[$%<{(\[]|x{4,}|\*{3,}|\.{3}|null|none|true|false|undefined", re.IGNORECASE)
 
 # --- a sentence -----------------------------------------------------------------------------------------------------
 
-_NOUN = (
-    r"pass ?word|pass ?code|pass ?phrase|pin(?: code| number)?|cvv2?|cvc2?|security code|door code|gate code"
-    r"|alarm code|access code|unlock code"
-    r"|safe combination|secret word|mother'?s maiden name|one[- ]time code|otp|verification code|recovery code"
-    r"|passwort|kennwort|geheimzahl"
-    r"|zugangscode|t[uü]rcode|sicherheitscode|pr[uü]fziffer|contrase[nñ]a|clave(?: secreta)?"
+# What may be a plain word, and what is always a number or has one in it.
+_WORD_NOUN = (
+    r"pass ?word|pass ?code|pass ?phrase|secret word|mother'?s maiden name|passwort|kennwort|contrase[nñ]a"
+    r"|clave secreta"
+)
+_CODE_NOUN = (
+    r"pin(?: code| number)?|cvv2?|cvc2?|(?:security|door|gate|alarm|access|unlock|verification|recovery) code"
+    r"|safe combination|one[- ]time code|otp|geheimzahl|zugangscode|t[uü]rcode|sicherheitscode|pr[uü]fziffer|clave"
     r"|c[oó]digo (?:de seguridad|secreto|de acceso)"
 )
+_NOUN = rf"(?:(?P<word>{_WORD_NOUN})|{_CODE_NOUN})"
 _SENTENCE = re.compile(
-    rf"\b(?:{_NOUN})(?: (?:for|to|of|on|at|in|f[uü]r|zum|zur|von|vom|para|de|del|a)\b[^.:;=]{{1,40}}?)?"
+    rf"\b{_NOUN}(?: (?:for|to|of|on|at|in|f[uü]r|zum|zur|von|vom|para|de|del|a)\b[^.:;=]{{1,40}}?)?"
     r"(?: is| was| are| ist| lautet| war| es| era| ?=| ?:| ?->) ?(?:now |still |currently |jetzt |noch |ahora )?"
     r"[\"'(]?(?P<value>[^\s\"',;]{3,40}?)(?P<end>[.!?]?[\"')]?(?:[.!,;]|$))?(?=[\s\"',;)]|$)"
 )
 _SENTENCE_BARE = re.compile(
-    rf"\b(?:{_NOUN}) (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
+    rf"\b{_NOUN} (?P<value>\d{{3,8}})\b(?! ?(?:times|years|days|minutes|characters|digits|zeichen|stellen))"
 )
 # "use password hunter2": no verb between, so the value has to look like one.
 _SENTENCE_PLAIN = re.compile(
@@ -130,13 +135,13 @@ _SENTENCE_CJK = re.compile(
 )
 _SENTENCE_BACKWARDS = re.compile(
     rf"(?P<value>[^\s\"',;]{{4,40}})[\"']? (?:is|was|ist|es) (?:my|our|the|mein|unser|das|mi|la"
-    rf"|nuestra)\w* [^.]{{0,20}}?(?:{_NOUN})\b"
+    rf"|nuestra)\w* [^.]{{0,20}}?{_NOUN}(?P<end>)\b"
 )
 # What is said about a password rather than being one.
 _TALK = """
     about above again all already also always an annoying any anything as awful bad been being best better
     broken called changed compromised confidential different difficult easy enough every everything expired
-    expiring fine forgotten generally given good great hard hidden important in incorrect insecure kept known
+    expiring fine forgot forgotten generally given good great hard hidden important in incorrect insecure kept known
     leaked like long lost managed managers manager missing more much needed never new no not nothing often old
     on one only outdated okay private protected random reset required resets safe saved secret secure sent set
     short simple so something stolen stored strong stuck that the them there this to too tricky unique unknown
@@ -164,28 +169,25 @@ def has_secret(raw: str, folded: str) -> bool:
     """A key, a password or a PIN. `raw` keeps its case, because keys are told from words by it."""
     return (
         _FORMS.search(raw) is not None
-        or any(_is_secret_value(match["value"]) for match in _NAMED_STRONGLY.finditer(raw))
+        or any(map(_is_assigned, _NAMED_STRONGLY.finditer(raw)))
         or any(_is_key_value(match["value"]) for match in _NAMED_WEAKLY.finditer(raw))
         or _is_said(folded)
-        or any(
-            looks_random(match[0], OPAQUE_LENGTH) and not _UUID.fullmatch(match[0]) for match in _OPAQUE.finditer(raw)
-        )
+        or any(_looks_random(match[0]) for match in _OPAQUE.finditer(raw))
     )
 
 
-def looks_random(text: str, length: int) -> bool:
-    """Letters and digits change places too often for words and numbers. Judged on each part between separators."""
-    if _UUID.search(text):
+def _looks_random(text: str) -> bool:
+    """Letters and digits change places too often for words and numbers: in one part, or in all long parts together.
+
+    A UUID does not count: orders have them. Beside the name of a secret it does.
+    """
+    if _UUID.fullmatch(text):
+        return False
+    parts = _PART.findall(text)
+    if any(len(part) >= OPAQUE_LENGTH and _is_mixed(part) for part in parts):
         return True
-    return any(len(part) >= length and _is_mixed(part) for part in _PART.findall(text)) or _is_mixed_in_parts(
-        text, length
-    )
-
-
-def _is_mixed_in_parts(text: str, length: int) -> bool:
-    parts = [part for part in _PART.findall(text) if len(part) >= 5]
-    joined = "".join(parts)
-    return len(joined) >= length and any(_is_mixed(part) for part in parts) and _is_mixed(joined)
+    joined = "".join(part for part in parts if len(part) >= 5)
+    return len(joined) >= OPAQUE_LENGTH and _is_mixed(joined) and any(map(_is_mixed, parts))
 
 
 def _is_mixed(part: str) -> bool:
@@ -211,10 +213,13 @@ def _mean_run(part: str) -> float:
     return len(part) / len(_RUN.findall(part))
 
 
-def _is_secret_value(value: str) -> bool:
+def _is_assigned(named: re.Match[str]) -> bool:
+    value = named["value"]
     if _PLACEHOLDER.match(value):
         return False
-    return any(map(str.isdigit, value)) or not value.isalpha() or len(value) >= 6
+    if not value.isalpha():
+        return True
+    return named["password"] is not None and len(value) >= 6 and value.casefold() not in _TALK_WORDS
 
 
 def _is_said(folded: str) -> bool:
@@ -227,8 +232,10 @@ def _is_said(folded: str) -> bool:
 
 
 def _is_told(match: re.Match[str]) -> bool:
+    """A value with a digit, or a word that ends the clause and is not just talk about passwords."""
     value = match["value"].strip(".!?")
     if any(map(str.isdigit, value)):
         return True
-    ends = match.groupdict().get("end", "")
-    return ends is not None and value.isascii() and value not in _TALK_WORDS and len(value) >= 4
+    if match["word"] is None or match["end"] is None:
+        return False
+    return value.isascii() and sum(map(str.isalpha, value)) >= 4 and value not in _TALK_WORDS
