@@ -175,7 +175,6 @@ WORDS: Mapping[str, str] = {
     "greater_than_equal": "is too small",
     "less_than_equal": "is too large",
     "timezone_aware": "needs a time zone",
-    "model_attributes_type": "must be an object",
     "model_type": "must be an object",
     "dict_type": "must be an object",
 }

@@ -15,9 +15,10 @@ from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
-from ninja import NinjaAPI, Query, Schema
+from ninja import NinjaAPI, Query
 from ninja.errors import HttpError, ValidationError
 from ninja.security.base import AuthBase
+from pydantic import BaseModel
 
 from agent_bridge import jobs, problems
 from agent_bridge.auth import DELETE, PROPOSE, READ, TURNS, WRITE, Grant, grant
@@ -92,19 +93,19 @@ for kind in (Exception, Http404, HttpError, ValidationError):
     api.add_exception_handler(kind, onward)
 
 
-def said(model: Schema, status: int = 200, **headers: str) -> HttpResponse:
+def said(model: BaseModel, status: int = 200, **headers: str) -> HttpResponse:
     response = HttpResponse(orjson.dumps(model.model_dump()), status=status, content_type="application/json")
     for name, value in headers.items():
         response[name.replace("_", "-")] = value
     return response
 
 
-def answers(**by_status: type[Schema] | None) -> dict[int, type[Schema] | None]:
+def answers(**by_status: type[BaseModel] | None) -> dict[int, type[BaseModel] | None]:
     """`answers(ok=FactOut)` and so on: what an operation says when it works, beside the problems it may answer."""
     return {int(status.removeprefix("_")): model for status, model in by_status.items()}
 
 
-def problem_statuses(*statuses: int) -> dict[int, type[Schema]]:
+def problem_statuses(*statuses: int) -> dict[int, type[BaseModel]]:
     return dict.fromkeys((400, 401, 403, 413, 422, 429, 500, 503, *statuses), ProblemOut)
 
 

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from ninja import Schema
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic.types import AwareDatetime
 from pydantic_core import PydanticCustomError
 
@@ -30,7 +29,7 @@ ROLES = ("user", "assistant")
 SessionId = Annotated[str, Field(min_length=1, max_length=SESSION_LIMIT)]
 
 
-class Closed(Schema):
+class Closed(BaseModel):
     """A request: no field but those named."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -81,7 +80,7 @@ class SearchRequest(Closed):
     session_id: SessionId | None = None
 
 
-class FactOut(Schema):
+class FactOut(BaseModel):
     """One fact as an agent is given it: data about the customer, never an instruction."""
 
     key: str
@@ -109,7 +108,7 @@ class FactOut(Schema):
         )
 
 
-class ContextOut(Schema):
+class ContextOut(BaseModel):
     """Layer 1 in `always`, layer 2 in `relevant`. `left_out` counts facts of layer 1 that did not fit."""
 
     always: list[FactOut]
@@ -117,13 +116,13 @@ class ContextOut(Schema):
     left_out: int
 
 
-class FactsOut(Schema):
+class FactsOut(BaseModel):
     facts: list[FactOut]
     next: str | None = None
     """The `after` of the next page, or null."""
 
 
-class GenerationOut(Schema):
+class GenerationOut(BaseModel):
     purge_generation: int
 
 
@@ -137,7 +136,7 @@ class FactIn(Moment):
     topics: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=12)] = []
 
 
-class DecisionOut(Schema):
+class DecisionOut(BaseModel):
     """What a write came to: `learned`, `updated`, `renewed`, or `proposed` with the reason for which the customer is asked."""
 
     decision: str
@@ -145,12 +144,12 @@ class DecisionOut(Schema):
     fact: FactOut | None = None
 
 
-class ClearedOut(Schema):
+class ClearedOut(BaseModel):
     facts: int
     purge_generation: int
 
 
-class Block(Schema):
+class Block(BaseModel):
     """A content block. Only `text` blocks count; of every other type nothing is kept, whatever it holds."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
@@ -214,7 +213,7 @@ class TurnsIn(Moment):
                 yield message.role, message.words, min(message.said_at or self.said_at or now, now)
 
 
-class TurnsOut(Schema):
+class TurnsOut(BaseModel):
     """`job_id` is null when nothing was said in text: then there is nothing to read."""
 
     job_id: UUID | None
@@ -223,7 +222,7 @@ class TurnsOut(Schema):
     dropped: int
 
 
-class JobOut(Schema):
+class JobOut(BaseModel):
     """How far a conversation is. `counts` tells what its candidates came to: decisions and reason codes, no words."""
 
     job_id: UUID
@@ -234,19 +233,19 @@ class JobOut(Schema):
     finished_at: datetime | None
 
 
-class HealthOut(Schema):
+class HealthOut(BaseModel):
     status: str
     memory: bool
 
 
-class ProblemError(Schema):
+class ProblemError(BaseModel):
     pointer: str
     code: str
     detail: str
     limit: int | None = None
 
 
-class ProblemOut(Schema):
+class ProblemOut(BaseModel):
     """RFC 9457."""
 
     type: str

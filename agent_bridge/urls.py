@@ -3,13 +3,14 @@
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, include, path, re_path
+from pydantic import BaseModel
 
 from agent_bridge.rest import api
 from agent_bridge.schemas import BODY_LIMIT, ContextQuery, PageQuery
 from agent_bridge.wire import guard
 
 
-QUERIES = {"read_context": ContextQuery, "list_facts": PageQuery}
+QUERIES: dict[str, type[BaseModel]] = {"read_context": ContextQuery, "list_facts": PageQuery}
 
 
 def nowhere(request: HttpRequest) -> HttpResponse:
