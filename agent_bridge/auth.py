@@ -139,7 +139,9 @@ def issue(
     if not wanted:
         raise ValueError("scopes: at least one is needed")
     if profile not in store.current_policy().profiles:
-        raise ValueError(f"profile: the policy has none of this name; it has {', '.join(store.current_policy().profiles)}")
+        raise ValueError(
+            f"profile: the policy has none of this name; it has {', '.join(store.current_policy().profiles)}"
+        )
     if not timedelta(0) < life <= LONGEST_LIFE:
         raise ValueError(f"life: at most {LONGEST_LIFE.days} days")
     name = store.clean(name)

@@ -9,7 +9,6 @@ from agent_bridge.rest import api
 from agent_bridge.schemas import BODY_LIMIT, ContextQuery, PageQuery
 from agent_bridge.wire import guard
 
-
 QUERIES: dict[str, type[BaseModel]] = {"read_context": ContextQuery, "list_facts": PageQuery}
 
 
