@@ -77,6 +77,9 @@ UNSAID = {
 }
 HEDGES = table("really actually wirklich realmente")
 """Unsaid, but not after a negation: "not really"."""
+OWNING = table("have has 've own owns keep keeps got hat habe tiene tengo")
+ARTICLES = table("a an one ein eine einen un una")
+"""After a word of owning these are a number: who has a dog has one."""
 AMOUNTS = table("few little bit lot")
 """An article before these counts: a few are not few."""
 NOT = "¬"
@@ -111,7 +114,7 @@ SPELLINGS = {
     "german": _spellings(
         "und &, esse isst, kg kilo kilogramm, € euro eur, $ dollar, 2 zwei, 3 drei, 4 vier, 5 fünf, 6 sechs"
     ),
-    "spanish": _spellings("y e &, kg kilo, € euro eur, $ dólar, 2 dos, 3 tres, 4 cuatro, 5 cinco, 6 seis"),
+    "spanish": _spellings("y e &, usa uso, kg kilo, € euro eur, $ dólar, 2 dos, 3 tres, 4 cuatro, 5 cinco, 6 seis"),
 }
 IRREGULAR = _spellings(
     """have has, do does, go goes, child children kids, man men, woman women, foot feet, tooth teeth, mouse mice,
@@ -297,6 +300,7 @@ GESTURES = "~|"
 """Mathematical by class, in chat a mere gesture."""
 BREAK = ","
 PARTING = frozenset((BREAK, "and", "plus", "und", "sowie", "y", "和", "跟", "与", "及"))
+_HYPHENED = re.compile(r"\b(e|t|x|wi)[- ](mail|shirt|ray|fi)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _HAN = re.compile("[\u3400-\u9fff]")
 _ZH_GAP = re.compile("(?<=[\u3400-\u9fff])\\s+(?=[\u3400-\u9fff])")
@@ -325,7 +329,8 @@ class Reading:
 def read(text: str) -> Reading:
     """`text` as a Reading. Never raises; a text without a word says `()`."""
     folded = fold(text)
-    pieces = _pieces(_chinese(folded) if _HAN.search(folded) else folded)
+    joined = _HYPHENED.sub(r"\1\2", folded)
+    pieces = _pieces(_chinese(joined) if _HAN.search(joined) else joined)
     language = _language(pieces)
     words = _inflected(pieces, language)
     said = tuple(word for word in words if word != BREAK)
@@ -395,6 +400,8 @@ def _inflected(pieces: list[str], language: str) -> list[str]:
             words += ["can", NOT] if piece in ("cannot", "cant") else [NOT]
         elif piece in PAST[language] or (piece == "used" and after == "to" and before not in COPULA):
             words += [ONCE, _IS]
+        elif piece in ARTICLES and before in OWNING:
+            words.append("1")
         elif english and piece in COPULA:
             words.append(_IS)
         elif english and piece in RELATIVE:
@@ -411,6 +418,8 @@ def _is_unsaid(piece: str, before: str, after: str, language: str) -> bool:
         return after == "not"
     if piece in ("don", "doesn"):
         return after == "'t"
+    if piece == "got":
+        return before in OWNING
     kept = (piece in HEDGES and before in NEGATIONS[language]) or after in AMOUNTS
     return piece in UNSAID[language] and not kept
 
@@ -472,25 +481,34 @@ def _allergic(words: list[str]) -> list[str]:
     at = words.index("allergy")
     start = max((place + 1 for place in range(at) if words[place] == BREAK), default=0)
     denied = [word for word in words[start:at] if word == NOT]
-    what = [word for word in words[start:at] if word not in (NOT, "have")]
+    what = [word for word in words[start:at] if word not in (NOT, "have", "1")]
     return [*words[:start], *denied, "allergic", *what, *words[at + 1 :]]
 
 
 @lru_cache(CACHED_WORDS)
 def _word(piece: str, language: str) -> tuple[str, ...]:
     """A word's base form; DONE before a past form, NOT inside a denying one."""
+    if piece == "'ve":
+        return ("have",)
     if len(piece) == 1 or not piece[0].isalpha():
         return (_SPELLINGS[language].get(piece, piece),)
     if language != "english":
-        stem = _stem(piece, language)
-        stem = _GERMAN_PERSON.sub("", stem) if language == "german" else stem
-        return (_SPELLINGS[language].get(stem, stem),)
+        base = _base(piece, language)
+        return (_SPELLINGS[language].get(base, base),)
     if past := IRREGULAR_PAST.get(piece):
         return (DONE, past)
     base = inflection(IRREGULAR.get(piece, piece))
     when, base = ((DONE,), base[:-1]) if base.endswith("+") else ((), base)
     base = _SPELLINGS[language].get(base, base)
     return (*when, NOT, "like") if base == "dislik" else (*when, base)
+
+
+def _base(word: str, language: str) -> str:
+    """The form that number and person leave alone."""
+    if language == "english":
+        return inflection(word)
+    stem = _stem(word, language)
+    return _GERMAN_PERSON.sub("", stem) if language == "german" else stem
 
 
 _GERMAN_PERSON = re.compile("(?<=...)e?t$")
@@ -580,12 +598,8 @@ def _weight(word: str) -> int:
 
 def _in_base_form(spellings: dict[str, str], language: str) -> dict[str, str]:
     """The table as looked up: plurals and verb forms of either spelling are found as well."""
-
-    def form(word: str) -> str:
-        return inflection(word) if language == "english" else _stem(word, language)
-
-    kept = {other: inflection(word) if language == "english" else word for other, word in spellings.items()}
-    return kept | {form(other): word for other, word in kept.items()}
+    kept = {other: _base(word, language) for other, word in spellings.items()}
+    return kept | {_base(other, language): word for other, word in kept.items()}
 
 
 _SPELLINGS = {language: _in_base_form(rows, language) for language, rows in SPELLINGS.items()}
