@@ -26,8 +26,8 @@ ABOUT_THE_KEY = {Reason.KEY_NOT_ALLOWED, Reason.BAD_KEY}
 def categories(now_held: str = "") -> list[tuple[str, str | Promise]]:
     """The kinds this deployment keeps, in the page's order, and the one a fact already has."""
     kept = [name for name, rule in store.current_policy().categories.items() if rule.kept or name == now_held]
-    # Safety comes last where one chooses: it is the one that asks for consent.
-    listed = sorted(kept, key=lambda name: (name == store.SAFETY, plain.order(name)))
+    # The most usual first, safety last: it is the one that asks for consent.
+    listed = sorted(kept, key=lambda name: (name == store.SAFETY, name != "preference", plain.order(name)))
     return [(name, plain.heading(name).name) for name in listed]
 
 
@@ -64,7 +64,7 @@ class StatementForm(forms.Form):
     def __init__(self, *args: Any, now: datetime, category: str = "", key: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.now = now
-        self.key = key
+        self.held_key = key
         field = self.fields["category"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = categories(category)
@@ -74,7 +74,7 @@ class StatementForm(forms.Form):
         if not self.errors:
             try:
                 self.draft = store.draft(
-                    key=self.key or cleaned.get("key", ""),
+                    key=self.held_key or cleaned.get("key", ""),
                     value=cleaned["value"],
                     category=cleaned["category"],
                     origin=Origin.CUSTOMER,

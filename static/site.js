@@ -65,6 +65,8 @@
 
   document.addEventListener("htmx:afterSettle", (event) => {
     counters(event.detail.elt);
+    const news = $(".fact.fresh, #list > .sheet > .gone");
+    if (news && event.detail.target?.id === "list") news.scrollIntoView({ block: "center" });
     if (document.activeElement !== document.body || ask?.open) return;
     const row = event.detail.elt.closest?.(".fact, .block, #list") ?? event.detail.elt;
     if (!row.isConnected) return;
@@ -149,7 +151,7 @@
   /* How many are ticked */
 
   document.addEventListener("change", (event) => {
-    const label = event.target.form?.id === "picked" && $("[data-picked]");
+    const label = event.target.form?.getAttribute("id") === "picked" && $("[data-picked]");
     if (!label) return;
     label.dataset.empty ??= label.textContent;
     const ticked = $$('input[form="picked"]:checked').length;

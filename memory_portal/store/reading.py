@@ -56,8 +56,8 @@ def agents(customer: Customer) -> list[str]:
     """Every agent that has a key for this profile, wrote a fact or a suggestion, read one, or was switched off."""
     known = set(customer.no_learn_agents) | set(customer.no_use_agents)
     known |= set(FactRead.objects.filter(customer=customer).values_list("agent", flat=True).distinct())
-    known |= set(MemoryFact.objects.of(customer).values_list("agent", flat=True).distinct())
-    known |= set(customer.proposals.values_list("agent", flat=True).distinct())
+    for statements in (MemoryFact.objects.of(customer), customer.proposals.all()):
+        known |= set(statements.exclude(origin=Origin.STAFF).values_list("agent", flat=True).distinct())
     keys = apps.get_model("agent_bridge.AgentKey")._default_manager.filter(profile=customer.profile, revoked_at=None)
     known |= set(keys.values_list("name", flat=True))
     return sorted(known - {""}, key=str.casefold)
@@ -174,6 +174,8 @@ class Happening:
     actor: ActorKind | None = None
     agent: str = ""
     keys: tuple[str, ...] = ()
+    times: tuple[datetime, ...] = ()
+    """Where several reads alike are shown as one: the time of each."""
 
     @property
     def place(self) -> tuple[datetime, int, int]:

@@ -25,13 +25,13 @@ register.filter("heading", plain.heading)
 @register.filter
 def day(moment: datetime | None) -> str:
     """3 March 2026"""
-    return date_format(_local(moment), pgettext("date format: day, month, year", "j F Y")) if moment else ""
+    return _whole(date_format(_local(moment), pgettext("date format: day, month, year", "j F Y"))) if moment else ""
 
 
 @register.filter
 def minute(moment: datetime | None) -> str:
     """3 March 2026, 18:42"""
-    return date_format(_local(moment), pgettext("date format: day and time", "j F Y, H:i")) if moment else ""
+    return _whole(date_format(_local(moment), pgettext("date format: day and time", "j F Y, H:i"))) if moment else ""
 
 
 @register.filter
@@ -79,6 +79,11 @@ def day_key(moment: datetime) -> date:
     return _local(moment).date()
 
 
+def _whole(text: str) -> str:
+    """A date stays on one line; before its time of day it may break."""
+    return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+
+
 def _local(moment: datetime) -> datetime:
     return timezone.localtime(moment)
 
@@ -98,6 +103,11 @@ def look(happening: store.Happening) -> str:
 def reason(code: str) -> str:
     """A reason code in plain words; nothing for a code that is none."""
     return str(Reason(code).label) if code in Reason.values else ""
+
+
+@register.filter
+def clocks(moments: tuple[datetime, ...]) -> str:
+    return ", ".join(clock(moment) for moment in reversed(moments))
 
 
 @register.filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import groupby
 
@@ -37,7 +38,20 @@ def by_month(happenings: Sequence[store.Happening]) -> list[dict[str, object]]:
 
 
 def by_day(happenings: Sequence[store.Happening]) -> list[dict[str, object]]:
-    return [{"at": day[0].at, "happenings": day} for day in runs(happenings, day_key)]
+    return [{"at": day[0].at, "happenings": together(day)} for day in runs(happenings, day_key)]
+
+
+def together(day: Sequence[store.Happening]) -> list[store.Happening]:
+    """Reads in a row by one agent of the same things are one line with every time: a conversation reads at each turn."""
+    lines: list[store.Happening] = []
+    for happening in day:
+        if happening.kind != "read":
+            lines.append(happening)
+        elif lines and (lines[-1].kind, lines[-1].agent, lines[-1].keys) == ("read", happening.agent, happening.keys):
+            lines[-1] = replace(lines[-1], times=(*lines[-1].times, happening.at))
+        else:
+            lines.append(replace(happening, times=(happening.at,)))
+    return lines
 
 
 def runs(happenings: Sequence[store.Happening], of: Callable[[datetime], date]) -> list[list[store.Happening]]:
