@@ -52,10 +52,16 @@ def luhn_digit(body: str) -> str:
     return str(-sum(d - 9 if d > 9 else d for d in doubled) % 10)
 
 
-def ean(rng: random.Random, length: int = 13) -> str:
-    body = rng.choice(("400", "426", "439", "501", "690", "871", "978")) + digits(rng, length - 4)
+def ean(rng: random.Random, start: str = "") -> str:
+    start = start or rng.choice(("400", "426", "439", "501", "690", "871"))
+    body = start + digits(rng, 12 - len(start))
     total = sum(int(d) * (3 if at % 2 == 0 else 1) for at, d in enumerate(reversed(body)))
     return f"{body}{-total % 10}"
+
+
+def isbn(rng: random.Random) -> str:
+    number = ean(rng, "978316")
+    return f"{number[:3]}-{number[3]}-{number[4:6]}-{number[6:12]}-{number[12]}"
 
 
 def card(rng: random.Random) -> str:
@@ -204,7 +210,7 @@ def innocent(rng: random.Random, count: int) -> Iterator[Row]:
         lambda r: f"barcode {ean(r)} on the box",
         lambda r: ean(r),
         lambda r: f"UPC {digits(r, 12)}",
-        lambda r: f"ISBN {ean(r)[:3]}-3-16-{digits(r, 6)}-{digits(r, 1)}",
+        lambda r: f"ISBN {isbn(r)}",
         lambda r: f"tracking 1Z{letters(r, 3)}{digits(r, 2)}{digits(r, 8)}",
         lambda r: f"Sendungsnummer 0034043{digits(r, 13)}",
         lambda r: f"FedEx {digits(r, 12)}",

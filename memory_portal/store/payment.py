@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from stdnum import iban, luhn
+from stdnum import ean, iban, luhn
 
 from memory_portal.store.digits import GAP, beside, unglued
 
@@ -27,8 +27,7 @@ _16 = (16,)
 _16_19 = (16, 17, 18, 19)
 ISSUERS = (
     Issuer("Visa", "4", "4", (16,)),
-    Issuer("Visa, 18 and 19 digits", "4", "4", (18, 19), cued=True),
-    Issuer("Visa, withdrawn 13 digits", "4", "4", (13,), cued=True),
+    Issuer("Visa, other lengths", "4", "4", (13, 19)),
     Issuer("Mastercard", "51", "55", _16),
     Issuer("Mastercard, second series", "2221", "2720", _16),
     Issuer("American Express", "34", "34", (15,)),
@@ -39,9 +38,10 @@ ISSUERS = (
     Issuer("Diners Club", "3095", "3095", (14, 16)),
     Issuer("Diners Club", "36", "36", (14, 16)),
     Issuer("Diners Club", "38", "39", (14, 16)),
-    Issuer("JCB", "3528", "3589", _16_19),
-    Issuer("JCB, former 15 digits", "1800", "1800", (15,), cued=True),
-    Issuer("JCB, former 15 digits", "2131", "2131", (15,), cued=True),
+    Issuer("JCB", "35", "35", _16),
+    Issuer("JCB", "3528", "3589", (17, 18, 19)),
+    Issuer("JCB, former 15 digits", "1800", "1800", (15,)),
+    Issuer("JCB, former 15 digits", "2131", "2131", (15,)),
     Issuer("UnionPay", "62", "62", _16_19),
     Issuer("UnionPay", "81", "81", _16_19),
     Issuer("Mir", "2200", "2204", _16_19),
@@ -62,8 +62,11 @@ _CARD_CUE = re.compile(
     r"\b(?:card|cards|cc|visa|mastercard|master card|amex|american express|maestro|diners|jcb|discover|debit|credit)\b"
     r"|karte|tarjeta|cr[eé]dito|d[eé]bito|卡|carte"
 )
+# Where a card is as long as the barcode of a thing (13) or of a parcel (18), the barcode's own check digit excuses it.
+_BARCODE_LENGTHS = (13, 18)
 _LONG_RUN = re.compile(rf"\d(?:{GAP}\d){{11,}}")
 _SCATTERED = re.compile(r"\d+")
+_LETTER = re.compile("[a-z]")
 _CARD_SHAPE = re.compile(
     rf"(?<![a-z0-9])(?:[2-6]\d{{3}}(?:{GAP}\d{{4}}){{3}}|3[47]\d\d{GAP}\d{{6}}{GAP}\d{{5}})(?![a-z0-9])"
 )
@@ -85,8 +88,7 @@ def has_card(text: str) -> bool:
     if sum(map(str.isdigit, text)) < 12:
         return False
     cued = bool(_CARD_CUE.search(text))
-    runs = [_SCATTERED.findall(run[0]) for run in _LONG_RUN.finditer(text)]
-    if any(_is_card(number, cued) for groups in runs for number in _windows(groups, cued)):
+    if any(_is_card(number, cued) for run in _LONG_RUN.finditer(text) for number in _windows(run, cued)):
         return True
     if not cued:
         return False
@@ -95,13 +97,17 @@ def has_card(text: str) -> bool:
     return _is_card("".join(_SCATTERED.findall(text)), cued) or beside(_CARD_CUE, _CARD_SHAPE, text)
 
 
-def _windows(groups: list[str], cued: bool) -> Iterator[str]:
+def _windows(run: re.Match[str], cued: bool) -> Iterator[str]:
     """Neighbouring groups that together have a card's length and its grouping: fours, 4-6-5, none, singles."""
+    groups = _SCATTERED.findall(run[0])
+    longest = 16 if _LETTER.match(run.string, run.start() - 1) else 19  # parcels have letters and 18 digits
+    if max(map(len, groups)) < 3 and sum(map(len, groups)) > longest:
+        return  # pairs and singles count only where there is nothing else
     for start in range(len(groups)):
         total = 0
         for end in range(start, len(groups)):
             total += len(groups[end])
-            if total > 19:
+            if total > longest:
                 break
             if total >= 12 and _grouped_as_card(groups[start : end + 1], len(groups) == end - start + 1, cued):
                 yield "".join(groups[start : end + 1])
@@ -112,14 +118,16 @@ def _grouped_as_card(window: list[str], whole: bool, cued: bool) -> bool:
     fours = all(size == 4 for size in sizes[:-1]) and sizes[-1] <= 4
     if len(sizes) == 1 or fours or sizes in _WHOLE_SIZES:
         return True
-    # Pairs and singles are also how sizes are listed, so pairs need the word.
-    return whole and (cued or set(sizes) == {1} or (max(sizes) >= 3 and len(sizes) <= 6))
+    # Sizes are listed in pairs, and orders are 3-7-7: other groups need the word, or the common length.
+    return whole and (cued or set(sizes) == {1} or (max(sizes) >= 3 and len(sizes) <= 6 and sum(sizes) <= 16))
 
 
 def _is_card(digits: str, cued: bool) -> bool:
     if not 12 <= len(digits) <= 19 or not _issued(digits, cued):
         return False
-    return bool(luhn.is_valid(digits)) and len(set(digits)) > 1
+    if not cued and len(digits) in _BARCODE_LENGTHS and ean.calc_check_digit(digits[:-1]) == digits[-1]:
+        return False
+    return luhn.is_valid(digits) and len(set(digits)) > 1
 
 
 def _issued(digits: str, cued: bool) -> bool:
