@@ -1,4 +1,4 @@
-"""The block of facts that an agent reads. In: facts and now. Out: text or records in which no value can pose as anything else.
+"""The block of facts that an agent reads. In: facts and now. Out: text or records in which no value can pose as more.
 
 Nothing here decides who may read or which facts are shown. Imports types and sanitise only.
 """
@@ -6,11 +6,10 @@ Nothing here decides who may read or which facts are shown. Imports types and sa
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from memory_portal.store.sanitise import clean
 from memory_portal.store.types import VALUE_LIMIT, Fact
 
 OPENING = "<customer_memory>"
@@ -21,22 +20,15 @@ NOTE = (
 )
 NOTHING = "Nothing is remembered."
 
-# Everything that ends a line anywhere: a value of two lines could pose as a record or as somebody's turn.
-_LINE_ENDS = re.compile("[\t\n\x0b\x0c\r\x1c-\x1f\x85\u2028\u2029]+")
-# Joiners and variation selectors are spelling in Persian, in Indic scripts and in emoji, keycaps among them; behind any other
-# ASCII sign they only hide.
-_JOINERS = re.compile(r"(?<=[\x20-\x7e])(?<![0-9#*])[\u200c\u200d\ufe00-\ufe0f]+")
-_KEPT_FORMAT = frozenset("\u200c\u200d")
-_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u180e\u2800")
-# A JSON escape a model reads back as the sign itself, but which cannot open or close a tag.
-_ANGLES = {ord(c): f"\\u{ord(c):04x}" for c in "<\u2039\u276e\u3008\ufe64\uff1c"}
+# JSON escapes, which a model reads back as the sign itself, for whatever might look like the bracket of a tag.
+_ANGLES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<\u2039\u276e\u3008\ufe64\uff1c"}
 
 
 def block(facts: Sequence[Fact], *, now: datetime, note: bool = True, left_out: int = 0) -> str:
-    """The facts as a fenced text for a prompt: one record a line, in the order given, equal on one day for equal facts.
+    """The facts as a fenced text for a prompt: one record a line, in the order given, equal all day for equal facts.
 
-    The first and the last line are the fence, and no value can hold either. `left_out` is the number of facts that did not
-    fit; the block then says so, because an agent that sees a part must not take it for the whole.
+    The first and the last line are the fence, and no value can hold either. `left_out` is how many facts did not fit:
+    the block then says so, lest an agent take a part for the whole.
     """
     lines = [line(fact, now) for fact in facts] or [NOTHING]
     if left_out:
@@ -45,34 +37,32 @@ def block(facts: Sequence[Fact], *, now: datetime, note: bool = True, left_out: 
 
 
 def line(fact: Fact, now: datetime) -> str:
-    """One fact as one line of JSON with no angle bracket in it."""
-    return json.dumps(record(fact, now), ensure_ascii=False, separators=(",", ":")).translate(_ANGLES)
+    """One fact as one line of JSON without an opening angle bracket."""
+    return _json(record(fact, now)).translate(_ANGLES)
 
 
 def record(fact: Fact, now: datetime) -> dict[str, str]:
     """What an agent is told of a fact: strings of one line each, free of hidden characters."""
     told = {
-        "key": _plain(fact.key),
-        "value": _short(_plain(fact.value)),
-        "category": _plain(fact.category),
-        "said": age(fact.updated_at, now),
+        "key": clean(fact.key),
+        "value": _short(clean(fact.value)),
+        "category": clean(fact.category),
+        "updated": age(fact.updated_at, now),
     }
-    return told | ({"session": _plain(fact.source_session_id)} if fact.source_session_id else {})
+    return told | ({"session": clean(fact.source_session_id)} if fact.source_session_id else {})
 
 
 def records(facts: Iterable[Fact], max_chars: int, *, now: datetime) -> tuple[list[dict[str, str]], int]:
-    """The first facts whose JSON list takes at most `max_chars` characters, and how many are left out: never half a record."""
-    shown: list[dict[str, str]] = []
+    """The first facts whose JSON list takes at most `max_chars` characters; how many are left out. No half records."""
     rest = list(facts)
-    room = max_chars - 2
-    while rest:
-        told = record(rest[0], now)
-        room -= len(json.dumps(told, ensure_ascii=False)) + 2
-        if room < -2:
+    shown: list[dict[str, str]] = []
+    room = max_chars - len("[]")
+    for told in (record(fact, now) for fact in rest):
+        room -= len(_json(told)) + (len(",") if shown else 0)
+        if room < 0:
             break
         shown.append(told)
-        rest.pop(0)
-    return shown, len(rest)
+    return shown, len(rest) - len(shown)
 
 
 def age(then: datetime | None, now: datetime) -> str:
@@ -92,18 +82,11 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _plain(text: str) -> str:
-    return _JOINERS.sub("", "".join(c for c in _LINE_ENDS.sub(" ", text) if not _hidden(c)))
-
-
-def _hidden(char: str) -> bool:
-    """Controls, format characters, tags, fillers and half characters: whatever a person looking at the value does not see."""
-    if char in _KEPT_FORMAT:
-        return False
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs") or char in _FILLERS or "\U000e0100" <= char <= "\U000e01ef"
+def _json(told: dict[str, str]) -> str:
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def _short(value: str) -> str:
-    """A value of the allowed length as it is. A longer one got here past the store: its end is cut and said to be."""
+    """A value of the allowed length as it is. A longer one came past the store: its end is cut, and that is said."""
     over = len(value) - VALUE_LIMIT
     return value if over <= 0 else f"{value[:VALUE_LIMIT]} [cut: {over} characters more]"

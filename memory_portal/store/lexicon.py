@@ -1,7 +1,7 @@
-"""The built-in topics: which departments a text speaks of, before any model has read it. In: a text. Out: names of departments.
+"""The built-in topics: which departments a text speaks of, before any model has read it. In: a text. Out: their names.
 
-The words stand in `lexicon.txt`, in English, Chinese, Spanish and German; reading it takes a third of a second, once, on first
-use. Imports types and words only.
+The words stand in `lexicon.txt`, in English, Chinese, Spanish and German. Reading it takes a third of a second, on
+first use. Imports types and words only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def subjects(words: tuple[str, ...]) -> dict[str, float]:
-    """The departments that stems speak of, and how clearly: 1 for a word of this department alone, more for more words."""
+    """The departments that stems speak of, and how clearly: 1 for one word of this department alone, more for more."""
     found: dict[str, float] = {}
     for departments in _hits(words).values():
         share = len(departments) ** -0.5
@@ -170,7 +170,7 @@ def _blocks() -> Iterator[tuple[str, list[str]]]:
 
 
 def _runs(language: str, entry: str) -> list[tuple[str, ...]]:
-    """How an entry looks among the stems of a text. A single word has two stems where its language has another than English."""
+    """How an entry looks among the stems of a text. A single word has two where its language stems it otherwise."""
     found = stems(_FRAMES[language] + entry)
     if language == "zh":
         single = [stem for stem in found if len(stem) == 1]

@@ -1,0 +1,184 @@
+"""What a request and a fact have in common. In: one customer's facts and a text. Out: a score and an agreement each.
+
+Pure, and without an index to keep in step: a fact's card is worked out once and kept in this process while in use.
+Imports types, sanitise and lexicon only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from sys import intern
+from typing import NamedTuple
+
+from memory_portal.store import lexicon
+from memory_portal.store.sanitise import fold
+from memory_portal.store.types import Fact
+
+# What a shared word is worth by where it stands, and a shared department.
+# Chosen on one half of the stores: see docs/recall.md.
+VALUE, KEY, TOPIC, CATEGORY = "v:", "k:", "t:", "c:"
+WEIGHTS: Mapping[str, float] = {VALUE: 1.0, KEY: 0.3, TOPIC: 1.0, CATEGORY: 1.0}
+DEPARTMENT = 0.5
+LIGHT = 0.4
+LOOSE = 0.6
+"""What a part of a word, or a word one letter off, is worth beside the word itself."""
+
+_SATURATION, _LENGTH, _VALUE_WORDS, _TOPIC_WORDS = 1.2, 0.5, 8, 18
+_OTHER_FACTS = 20
+"""Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
+_UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
+_CARDS = 10_000  # of some 3 kB each, in this process's memory only
+
+# Words of scripts with spaces; in the others every character is found by itself.
+_WORD = re.compile(r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]{3,}")
+
+
+class Card(NamedTuple):
+    """What a fact can be found by, and how much each find says."""
+
+    words: Mapping[str, float]
+    """Stems, marked with the place they stand in."""
+    departments: Mapping[str, float]
+    has_topics: bool
+
+
+class Evidence(NamedTuple):
+    """What each fact has to do with a request. A closeness of meaning, where one is known, would add to `scores`."""
+
+    scores: list[float]
+    agreements: list[float]
+    """Share of the request's departments that the fact speaks of, rare ones counting more."""
+
+
+class Request(NamedTuple):
+    """What is looked for, as on a card, and what each find is worth."""
+
+    words: Mapping[str, float]
+    departments: Mapping[str, float]
+    size: float
+    """Words and departments asked for, light words counting a little."""
+
+
+@lru_cache(_CARDS)
+def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
+    said, named = lexicon.stems(value), lexicon.stems(_spaced(key))
+    departments = lexicon.subjects((*said, *named))
+    # Topics out of the lexicon only repeat what it says of the value.
+    about = lexicon.stems(" ; ".join(topic for topic in topics if topic not in departments))
+    for name, clarity in lexicon.subjects(about).items():
+        departments[name] = max(clarity, departments.get(name, 0.0))
+    words = {
+        **_saturated(VALUE, Counter(said), len(said) / _VALUE_WORDS),
+        **_saturated(KEY, Counter(named)),
+        **_saturated(TOPIC, Counter(about), len(about) / _TOPIC_WORDS),
+        **_saturated(CATEGORY, Counter(lexicon.stems(_spaced(category)))),
+    }
+    return Card(words, _saturated("", departments), bool(about))
+
+
+def cards_of(facts: Iterable[Fact]) -> list[Card]:
+    return [_card(fact.key, fact.value, fact.category, fact.topics) for fact in facts]
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _saturated(place: str, counts: Mapping[str, float], length: float = 1.0) -> dict[str, float]:
+    """BM25's term weight, with the length of a typical fact for the store's mean: so a card outlives its neighbours."""
+    damping = _SATURATION * (1 - _LENGTH + _LENGTH * length)
+    return {intern(place + term): count * (_SATURATION + 1) / (count + damping) for term, count in counts.items()}
+
+
+def request_for(text: str, *places: str) -> Request:
+    """What a text looks for, in these places of a card."""
+    stems, light = lexicon.stems(text), lexicon.light()
+    words = {place + stem: WEIGHTS[place] * (LIGHT if stem in light else 1.0) for place in places for stem in stems}
+    departments = {name: DEPARTMENT * clarity for name, clarity in lexicon.subjects(stems).items()}
+    size = sum(LIGHT if stem in light else 1.0 for stem in set(stems)) + sum(departments.values())
+    return Request(words, departments, size)
+
+
+def evidence(cards: Sequence[Card], request: Request) -> Evidence:
+    """BM25 of every fact, the scores of all places added."""
+    hits = [request.words.keys() & card.words.keys() for card in cards]
+    agreed = [request.departments.keys() & card.departments.keys() for card in cards]
+    having = Counter(chain.from_iterable(hits))
+    speaking: dict[str, float] = dict.fromkeys(request.departments, 0.0)
+    for card, names in zip(cards, agreed, strict=True):
+        for name in names:
+            speaking[name] += min(1.0, card.departments[name])
+    worth = {word: request.words[word] * _rarity(count, len(cards)) for word, count in having.items()}
+    matter = {name: request.departments[name] * _rarity(count, len(cards)) for name, count in speaking.items()}
+    asked = sum(matter.values())
+    found = Evidence([], [])
+    for card, words, names in zip(cards, hits, agreed, strict=True):
+        score = shared = 0.0
+        for word in words:
+            score += worth[word] * card.words[word]
+        for name in names:
+            clarity = card.departments[name]
+            score += matter[name] * clarity
+            shared += matter[name] * min(1.0, clarity)
+        found.scores.append(score)
+        found.agreements.append(shared / asked if asked else _UNKNOWN_AGREEMENT)
+    return found
+
+
+@lru_cache(_CARDS)
+def _rarity(having: float, held: int) -> float:
+    """BM25's idf, as a share of what a word has that stands in one fact only."""
+    size = held + _OTHER_FACTS
+    return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
+
+
+def loosely(facts: Sequence[Fact], cards: Sequence[Card], topic: str) -> list[float]:
+    """Scores for words of the topic that stand in no fact: for a longer word around it, else for one a letter off."""
+    scores = [0.0] * len(facts)
+    words = _spelt("", topic, ())
+    # A single word is meant, even where it reads as a small word of another language: hat, son, war.
+    strange = [word for word in words if _is_strange(cards, word, alone=len(words) == 1)]
+    spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts] if strange else []
+    known = frozenset().union(*spelt)
+    for word in strange:
+        near = _around(word, known) or _one_off(word, known)
+        having = [i for i, there in enumerate(spelt) if not near.isdisjoint(there)] if near else []
+        for i in having:
+            scores[i] += LOOSE * _rarity(len(having), len(facts))
+    return scores
+
+
+def _is_strange(cards: Sequence[Card], word: str, *, alone: bool) -> bool:
+    """A word that means something and stands in no fact."""
+    stems = [stem for stem in lexicon.stems(word) if stem not in lexicon.light()]
+    places = [place + stem for stem in stems for place in WEIGHTS]
+    return bool(stems or alone) and not any(place in card.words for place in places for card in cards)
+
+
+@lru_cache(_CARDS)
+def _spelt(key: str, value: str, topics: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_WORD.findall(fold(" ".join((_spaced(key), value, *topics)))))
+
+
+def _around(word: str, known: Iterable[str]) -> set[str]:
+    """choc is chocolate and Schuhe is Wanderschuhe; rain is no train."""
+    ends = {other for other in known if other.endswith(word)} if len(word) > 4 else set()
+    return ends | {other for other in known if other.startswith(word)}
+
+
+def _one_off(word: str, known: Iterable[str]) -> set[str]:
+    """One letter too many, missing, wrong, or two swapped, but not the first; short words would be other words."""
+    first, length = word[0], len(word)
+    alike = [other for other in known if other[0] == first and -2 < len(other) - length < 2]
+    return {other for other in alike if length > 3 and _is_slip(word, other)}
+
+
+def _is_slip(a: str, b: str) -> bool:
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    a, b = a[start:], b[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
