@@ -100,6 +100,58 @@ INNOCENT_ZH = """
 晚上送货|喜歡爵士樂|喝燕麦奶|收集邮票|爱看侦探小说|骑车上班|预算五百元|喜欢软床垫|要小包装|用安卓手机
 喜欢日本料理|不喜歡羊毛|买二手书|周末在家|想要安静的房间|喜欢简约风格|每月买咖啡豆|穿宽松衣服
 """
+# Drawn after the rules were written, as a check on the tables above; what they first missed is in the rules now.
+PROTECTED_DRAWN_LATER = """
+takes levothyroxine every morning|is on Zoloft|has stage 4 lymphoma|needs step-free access|is hard-of-hearing
+uses a cane to walk|is in remission|started Ozempic|has vitiligo|carries the sickle cell trait
+had a kidney removed|is on the pill|nursing a newborn|walks with a limp|keeps the Sabbath|is a Quaker
+wears a hijab|attends Friday prayers|is a Jehovah's Witness|is Orthodox|was baptised last year|is Romani
+has African roots|is Kurdish|is married to another man, openly gay|he is trans|came out as bi last year
+supports the SNP|is a Labour councillor|went to a Fridays for Future protest|is a Tory voter
+pays union dues to Unison|is a Teamster|uses Face ID data for login|submitted a retina scan|has a nut allergy
+can't digest lactose|bee stings could kill her, carries adrenaline|has a peanut anaphylaxis plan
+needs sugar-free food for medical reasons|swollen ankles|has trouble hearing|wears a glucose monitor
+recently had a heart bypass|wears compression stockings for varicose veins|has a titanium hip
+gets panic attacks in lifts|is claustrophobic|has a fear of flying treated by a therapist|has an IUD
+is trying to conceive|had a caesarean|is on HRT|nimmt die Pille|hat einen Herzschrittmacher
+ist Rollstuhlfahrerin|leidet unter Tinnitus|hat MS|hat eine künstliche Hüfte|kann schlecht hören
+ist insulinpflichtig|ist trocken seit zwei Jahren|fastet im Ramadan|ist Zeugin Jehovas
+ist aus der Kirche ausgetreten|ist Sinti|wählt FDP|ist CDU-Mitglied|ist bei der IG Metall|hat ADHS
+hat eine Sehschwäche|ist Bluter|tiene la enfermedad de Crohn|es celiaca|toma la píldora|tiene marcapasos
+es invidente|tiene TDAH|está en diálisis|ayuna en ramadán|es testigo de Jehová|es afiliada a UGT|vota a Podemos
+es trans|no tolera el gluten|no puede comer gluten|肾不好|有三高|做透析|有心脏病|装了心脏起搏器|在服用降压药
+对乳制品过敏|是藏族人|吃素拜佛|是党员|出柜了|有抽动症|有帕金森|視力不好|聽力受損|腿脚不便|在坐月子|吃避孕药
+has a latex allergy|gets hives from strawberries|carries antihistamines|is on dialysis twice a week
+had a stent put in|has a cochlear implant|needs a ramp for her mobility scooter|has carpal tunnel
+has multiple sclerosis|recovering from knee replacement|has a weak heart|takes pills for high blood pressure
+was hospitalised in May|suffers from long covid|has postpartum depression|is six months pregnant
+has polycystic ovaries|needs low-sodium meals because of kidneys|is visually impaired|sees a psychiatrist
+is a wheelchair user|is a cancer survivor|has PCOS|has food poisoning often|is sober for 3 years
+attends the local mosque|is a Seventh-day Adventist|eats pork-free for religious reasons|wears a kippah
+is Punjabi Sikh|is half Japanese by descent|is Afro-Caribbean|is gay and lives with his boyfriend
+has two mums as parents|transitioned last year|is a card-carrying socialist|canvasses for the Democrats
+volunteers for the Republican campaign|is a works council member|is in the nurses' union
+unlocks with fingerprint|has Huntington gene|hat eine Pollenallergie|hat Laktoseprobleme
+ist im sechsten Monat schwanger|hat Parkinson|braucht Gehhilfen|hat Herzrhythmusstörungen
+ist Veganer aus religiösen Gründen|gehört zur jüdischen Gemeinde|ist queer|engagiert sich bei den Grünen
+ist Betriebsrätin|leidet an Migräne|tiene intolerancia al gluten|padece fibromialgia|usa bastón
+está de baja por ansiedad|tiene vértigo|es hindú|es homosexual|apoya a Vox|es delegado de CCOO|对乳胶过敏
+有慢性胃炎|刚做完膝盖手术|是视障人士|怀孕五个月|有抑郁倾向|信伊斯兰教|是满族|支持民进党|是同志|有高血脂|正在服药
+对芒果过敏|有哮喘病史|是聋哑人|在做试管婴儿|is allergic to bee stings|has a milk allergy|has type 2 diabetes
+takes heart medication|has sciatica|is lactose-intolerant|has tendinitis|is bipolar|is in a wheelchair
+is partially sighted|had a hysterectomy|uses a nebuliser|has narcolepsy|has scoliosis|is epileptic
+has a learning disability|has a speech impediment|stutters|wears orthopaedic shoes|has diabetic feet
+has flat feet|is recovering from an eating disorder|is going through menopause|is on maternity leave
+has a high-risk pregnancy|needs insulin kept cold|has an autoimmune disease|is a Muslim|is Jewish
+doesn't eat beef because he is Hindu|is a Christian|is a devout Catholic|is a member of the LDS church
+comes from a Kurdish family|is ethnically Chinese|has Native American ancestry|is lesbian|is asexual
+is a trans man|supports the Greens|is a Conservative voter|is a union rep|has left-wing views
+uses facial recognition to log in|hat eine Erdnussallergie|ist Diabetiker|nimmt Blutdruckmittel|hat Asthma
+ist hörgeschädigt|hat Knieprobleme|ist Muslimin|ist Atheist|ist homosexuell|ist Gewerkschaftsmitglied
+es alérgico al látex|tiene problemas de rodilla|es hipotensa|está en tratamiento de fertilidad|es protestante
+es bisexual|es sindicalista|vota a la izquierda|对猫毛过敏|有高血压|腰不好|怀了双胞胎|是佛教徒|是蒙古族|是双性恋
+加入了工会|支持国民党|有糖尿病不能吃甜的|对青霉素过敏|有哮喘|听力不太好|做过化疗
+"""
 FRAMES = {
     "en": ("The customer {}.", "{}", "Note: {}, please remember."),
     "de": ("Die Kundin {}.", "{}"),
@@ -148,6 +200,7 @@ def protected() -> Iterator[tuple[str, bool]]:
         for language, text in table.items():
             for frame in FRAMES[language]:
                 yield from ((frame.format(line), wanted) for line in lines(text))
+    yield from ((line, True) for line in lines(PROTECTED_DRAWN_LATER))
 
 
 def people() -> Iterator[tuple[str, bool]]:

@@ -62,7 +62,7 @@ PROTECTED = {
         r"\bdisab(?:led|ility|ilities)\b|\bwheel-?chair\b(?! ?accessories)|\bcrutches\b|\bwalking (?:frame|stick"
         r"|aid)\b|\bmobility (?:scooter|aid|issue|problem|impairment|limitation)s?|\blimited mobility\b|\b(?:is|am"
         r"|was|'m|legally|partially|born|going|nearly|who is) (?:blind|deaf)\b|\bdeaf\b|\bblindness\b"
-        r"|\bcolou?r-?blind\w*|\bhard of hearing|\b(?:visually|hearing|vision|physically|mentally) (?:impair\w+"
+        r"|\bcolou?r-?blind\w*|\bhard[- ]of[- ]hearing|\b(?:visually|hearing|vision|physically|mentally) (?:impair\w+"
         r"|handicapped)|\blow vision\b|\bparaly[sz]ed\b|\bparaplegi\w+|\bamput\w+|\bhandicap\w*|\bguide dog\b"
         r"|\bservice dog\b|\b(?:bad|broken|fractured|sprained|injured|arthritic|weak|torn) (?:back|knees?|hips?"
         r"|leg|arm|ankle|wrist|shoulder|foot|ligament)\b|\b(?:back|joint|knee|neck|period|nerve|chest) pain\b"
@@ -217,5 +217,112 @@ PROTECTED = {
         r"|\bhuellas? (?:dactilar\w*|digital\w*)|\breconocimiento facial|\bescáner de (?:iris|retina)"
         r"|\bbiométric\w+|\badn\b|\bgenétic\w+|指纹|指紋|人脸|人臉|面部识别|面部辨識|虹膜|声纹|聲紋|生物识别"
         r"|生物辨識|掌纹|基因|dna"
+    ),
+    "medicines by their endings and brands": (
+        r"\b\w{3,}(?:statin|pril|sartan|olol|azole|oxetine|azepam|azolam|cillin|mycin|gliptin|glutide|prazole"
+        r"|thyroxine?|profen|triptan|dipine|formin|barbital|codone|morphine?|tidine|zumab|limumab|lukast|terol"
+        r"|sone|solone|lamine)\b(?<!gasoline)(?<!ozone)(?<!someone)|\b(?:zoloft|prozac|xanax|valium|ritalin"
+        r"|adderall|concerta|ventolin|humira|ozempic|wegovy|mounjaro|viagra|cialis|lipitor|botox|lithium therapy"
+        r"|prep|naloxone|clozapine|quetiapine|sertralin|citalopram|escitalopram|tramadol|gabapentin|pregabalin"
+        r"|adrenaline|epinephrine)\b|\b(?:on|takes?|took) (?:the pill|hrt|trt|hormones|beta blockers)\b|\b(?:die"
+        r"|antibaby)[ -]?pille\b|\bpíldora\b|\bpastilla anticonceptiva\b|药(?![妆妝])|藥(?![妆妝])"
+    ),
+    "what the body cannot do": (
+        r"\b(?:can't|cannot|can not|unable to|can barely|can hardly|can no longer|trouble|troubles|difficulty"
+        r"|difficulties|problems|struggles? to|hard to) (?:with )?(?:hear|see|walk|stand|climb|digest|breathe"
+        r"|swallow|tolerate|lift|bend|kneel|hearing|seeing|walking|standing|climbing|digesting|breathing"
+        r"|swallowing|bending|mobility|stairs)\w*|\b(?:can't|cannot|can not|must not|may not|mustn't) (?:eat|have"
+        r"|drink|consume) (?:any )?(?:gluten|lactose|dairy|nuts?|milk|wheat|sugar|salt|eggs?|shellfish|peanuts?)\b"
+        r"|\b(?:needs?|requires?|must|strict(?:ly)?|has to|have to) (?:[\w-]+ ){0,2}(?:gluten|lactose|sugar|nut"
+        r"|peanut|dairy|wheat|salt)-?free\b|\b(?:step-?free|wheelchair[- ]accessible|barrier-?free|sign language"
+        r"|braille|screen ?readers?|glucose (?:monitor|meter|sensor)|compression (?:stockings|socks)|(?:knee|back"
+        r"|ankle|neck) brace|walking cane|zimmer frame|oxygen (?:tank|bottle)|rollator)\b|\b(?:uses?|with"
+        r"|walks with|needs?) an? (?:cane|walker|limp|stick|scooter)\b|\b(?:in|into) remission\b"
+        r"|\bswollen (?:ankles?|feet|legs?|joints?|knees?)|\b(?:heart|gastric|coronary) bypass|\b(?:artificial"
+        r"|titanium|metal|prosthetic|new|replaced) (?:hip|knee|heart valve|joint)s?\b|\b(?:kidney|appendix"
+        r"|gall ?bladder|spleen|thyroid|tonsils|breast|uterus|lung|tumour|mole) (?:\w+ )?removed\b"
+        r"|\b(?:sickle cell|vitiligo|lactating|conceive|surrogacy|iud|c(?:a)?esarean|newborn to nurse)\b"
+        r"|\bnursing (?:a|her|my|the) (?:newborn|baby|child|infant)|\btreated (?:for|by)\b|\bbarrierefrei\w*"
+        r"|\bgebärdensprache\b|\b(?:kann|sieht|hört|geht|höre|sehe) (?:\w+ ){0,2}(?:schlecht|kaum|nicht mehr)\b"
+        r"|\bschlecht (?:hören|sehen|laufen|gehen|atmen|schlafen)\b|\b\w*schwäche\b(?<!farbschwäche)"
+        r"|\bkünstliche\w? (?:hüfte|knie|herzklappe|gelenk)|\badhs\b|\b(?:hat|habe|mit) (?:\w+ )?ms\b"
+        r"|\bbluter\w*\b|\btrocken seit\b|\b(?:darf|kann) (?:kein|keine|keinen) (?:\w+ )?(?:milch|gluten|nüsse"
+        r"|zucker|salz|laktose|eier|weizen|alkohol)\w*|\bno (?:tolera|tolero|digiere|digiero|puede (?:comer|tomar"
+        r"|andar|caminar|ver|oír|subir)|puedo (?:comer|tomar|andar|caminar|ver|oír|subir))\b|\binvidentes?\b"
+        r"|\bbaja visión\b|\blengua de signos\b|[肾腎肝胃腰眼耳腿脚腳心肺骨][臟脏子里]?(?:不太|有点|有點)?(?:不好"
+        r"|不便|有问题|有問題|疼|痛|病|虚|虛)|三高|抽动|抽動|(?:视力|視力|听力|聽力|记忆力|記憶力)(?:不好|很差|差"
+        r"|下降|受损|受損|障碍|障礙)|腿脚|腿腳|坐月子|不能(?:吃|喝)(?:糖|盐|鹽|奶|麸质|麩質|花生|坚果|堅果|海鲜"
+        r"|海鮮|麦|麥)|手语|手語|盲文|无障碍|無障礙"
+    ),
+    "denominations": (
+        r"\b(?:quaker|lutheran|baptist|methodist|presbyterian|anglican|pentecostal|adventist|calvinist"
+        r"|scientolog\w+|shi(?:a|ite)s?|sunni|hasidic|baha'?i|wiccan?|pagan|taoist|daoist|zoroastrian|jains?"
+        r"|rastafari\w*|amish|mennonit\w+|episcopalian|unitarian)s?\b|\borthodox (?:church|christian|jew\w*)"
+        r"|\b(?:is|am|strictly|russian|greek) orthodox\b|\bzeug(?:e|in|en) jehovas\b|\btestigos? de jehová\b"
+        r"|\bluterano?s?\b|\b(?:ordained|confirmation class|first communion|bar mitzvah|bat mitzvah|clergy|rabbi"
+        r"|imam|priest|nun|monk|pilgrimage|hajj|vicar)\b|\b(?:aus der|in der) kirche\b|\bpfarr(?:er|erin"
+        r"|gemeinde)\b|\bkonfirmation\b|\bkommunion\b|\bprimera comunión\b|\bmisa\b|受洗|洗礼|洗禮|念经|念經|和尚"
+        r"|牧师|牧師|朝圣|朝聖|做弥撒|彌撒|喇嘛"
+    ),
+    "coming out": (
+        r"\b(?:is|am|i'm|as|'s) (?:an? )?(?:bi|trans|enby|intersex)\b|\bcame out (?:as|to)\b"
+        r"|\bmarried to another (?:man|woman)\b|\bpride (?:parade|march)\b|\bes (?:trans|bi|intersexual)\b"
+        r"|\bist (?:trans|bi|intersexuell|queer)\b|\bgeoutet\b|\bsalió del armario\b|丁克同性|双性人|雙性人"
+    ),
+    "parties and protests": (
+        r"\b(?:snp|ukip|lib ?dems?|plaid cymru|sinn f[eé]in|maga|gop)\b|\b(?:is|as|was|elected"
+        r"|for) (?:an? )?(?:\w+ )?(?:councillor|senator|member of parliament|congress(?:man|woman))\b"
+        r"|\bfridays for future\b|\bextinction rebellion\b|\bblack lives matter\b|\bprotest(?:s|ed|er|ers|ing)?\b"
+        r"|\bdemonstrat(?:ed|es|ion|ions)\b|\bdemonstriert?\b|\bdemos?\b(?= gegen| für)|\bballots?\b"
+        r"|\bwähler(?:in)?\b|\bstammwähler\w*|\bmanifestaci(?:ón|ones)\b|\bunison (?:member|union)\b|\bto unison\b"
+        r"|\bteamsters?\b|\bsinti\b"
+    ),
+    "illness by its ending": (
+        r"\b\w{3,}(?:itis|osis|algia|opath(?:y|ic)|ectomy|plasty|plegi[ac]|phobi[ac]|sclerosis|carcinoma|melanoma"
+        r"|uria|penia)\b(?<!osmosis)(?<!symbiosis)(?<!hypnosis)(?<!metamorphosis)|\b\w{3,}(?:aemia"
+        r"|[^d]emia)\b(?<!bohemia)|\b\w{3,}(?:ämie|pathie|algie|plegie|phobie)\b|\b\w{3,}(?:patía|algia|plejía"
+        r"|fobia)\b|炎(?![热熱夏黄黃亚亞])|症|瘤|(?<!毛)病"
+    ),
+    "implants, organs, weakness": (
+        r"\b(?:stents?|implants?|transfusions?|carpal tunnel|polycystic|pcos|pmdd|ibd|uti|cfs|ckd|tbi"
+        r"|huntington\w*|tay-?sachs|marfan|ehlers-?danlos)\b|\b(?:hip|knee|joint|valve|shoulder) replacement"
+        r"|\b(?:weak|bad|poor|failing|enlarged|sensitive|only one|one) (?:heart|kidneys?|liver|lungs?|eyesight"
+        r"|vision|hearing|stomach|digestion|circulation|immune)|\blow-?(?:sodium|potassium|fodmap|protein"
+        r"|purine)\b|\b(?:because of|due to|for) (?:\w+ )?(?:kidneys?|liver|heart|thyroid|stomach|lungs|hips?"
+        r"|knees?|health|illness)\b|\b(?:dizz(?:y|iness)|faints?|fainting|nausea\w*|hives|rash(?:es)?"
+        r"|food poisoning|nosebleeds?|heartburn|palpitations|flare-?ups?)\b|\bsober (?:for|since)\b|\bgehhilfen?\b"
+        r"|\bgehstock\b|\blaktose\w*(?:problem|frei|arm)\w*|\bschwindel(?:anfälle|ig)\w*|\bbypass\b|\bbastón\b"
+        r"|\bvértigo\b|\bmareos?\b|\b(?:de|está de) baja (?:por|médica)\b|\bfibromialgia\b|聋|聾|哑|啞|支架|义眼"
+        r"|義眼|头晕|頭暈|晕车|暈車"
+    ),
+    "faith worn and held": (
+        r"\b(?:kippah?|yarmulke|turban|burqa|niqab|headscarf|rosary|prayer (?:mat|room|times?|beads)|kopftuch"
+        r"|rosenkranz)\b|\bhindú(?:es)?\b|\bsij\b|\b(?:jüdische|christliche|muslimische|kirchen)\w* ?gemeinde\b"
+        r"|\bcomunidad (?:judía|musulmana|católica)|经文|經文|佛珠|头巾|頭巾"
+    ),
+    "descent and family": (
+        r"\bafro-\w+|\b(?:punjabi|tamil|hmong|berber|yoruba|igbo|hausa|zulu|basque|catalan) (?:family|heritage"
+        r"|community|roots|sikh|background)|\btwo (?:mums|moms|dads|mothers|fathers)\b"
+        r"|\b(?:gender )?transition(?:ed|ing)\b|是同志|同志伴侣|同志伴侶|女朋友同居的女"
+    ),
+    "standing for a party or union": (
+        r"\bbetriebsrät\w+|\bworks council\w*|\b(?:engagiert sich|aktiv|mitglied) bei (?:den|der) (?:grünen|linken"
+        r"|union|cdu|spd|fdp|afd)|\b(?:apoya|votante de|milita en|afiliad\w+ a) (?:a )?(?:vox|podemos|sumar|pp"
+        r"|psoe|ciudadanos|junts|bildu)\b|\bcanvass\w*\b|\b(?:volunteers?|volunteered|works?"
+        r"|worked) for the \w+ campaign\b"
+    ),
+    "speech, feet, leave, organs by name": (
+        r"\b(?:partially|poorly|hardly) sighted|\bnebuli[sz]ers?\b|\bnarcoleps\w+|\bspeech (?:impediment"
+        r"|impairment|disorder|defect)|\b(?:stutters?|stammers?|lisps?)\b|\b(?:orthop(?:a)?edic|orthotic)s?\b"
+        r"|\bflat feet\b|\bclub ?foot\b|\b(?:maternity|sick|medical) leave\b|\b(?:conservative|labou?r|green"
+        r"|liberal|tory) (?:voter|supporter|member|activist)|\bhypotens\w+|\bhipotens\w+|\b(?:hör|seh|geh|sprach"
+        r"|lern|hirn|körper)(?:geschädigt|behindert|gestört)\w*|\b(?:knie|rücken|hüft|magen|darm|haut|herz|augen"
+        r"|ohren|gelenk|schulter|verdauungs|atem|nieren|leber|blasen|kreislauf|gewichts)(?:problem\w*|beschwerden"
+        r"|leiden|erkrankung\w*)|\b(?:orthopädisch\w*|einlagen für)|\bstottert\b|\bkrankgeschrieben\b"
+        r"|\b(?:elternzeit|mutterschutz)\b|\b(?:problemas?|dolencias?|molestias) (?:de|en|con) (?:la |las |el "
+        r"|los )?(?:rodillas?|espalda|cadera|estómago|piel|corazón|riñ\w+|hígado|vista|oído|hombro|huesos"
+        r"|circulación)\b|\btartamud\w+|\bortopédic\w+|\bbaja (?:de )?maternidad\b|(?:怀了|懷了|怀上|懷上)|(?:听力"
+        r"|聽力|视力|視力|腰|血管|关节|關節|消化|睡眠|免疫|皮肤|皮膚)(?:不太|不|有点|有點|很|较|較)(?:好|差|弱|行)"
+        r"|口吃|结巴|結巴|产假|產假|病假|扁平足"
     ),
 }
