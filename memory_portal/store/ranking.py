@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from sys import intern
@@ -28,23 +28,24 @@ LIGHT = 0.4
 LOOSE = 0.6
 """What a part of a word, or a word one letter off, is worth beside the word itself."""
 
-_SATURATION, _LENGTH, _VALUE_WORDS, _TOPIC_WORDS = 1.2, 0.5, 8, 18
+_SATURATION, _LENGTH = 1.2, 0.5
+_TYPICAL_LENGTH = {VALUE: 8, KEY: 2, TOPIC: 18, CATEGORY: 1}
 _OTHER_FACTS = 20
 """Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
 _UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
-_CARDS = 10_000  # of some 3 kB each, in this process's memory only
+_CARDS, _PARTS = 4_000, 20_000  # of one to four kB each, in this process's memory only
 
 # Words of scripts with spaces; in the others every character is found by itself.
 _WORD = re.compile(r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]{3,}")
 
 
 class Card(NamedTuple):
-    """What a fact can be found by, and how much each find says."""
+    """What a fact, or a part of one, can be found by, and how much each find says."""
 
     words: Mapping[str, float]
     """Stems, marked with the place they stand in."""
     departments: Mapping[str, float]
-    has_topics: bool
+    has_topics: bool = False
 
 
 class Evidence(NamedTuple):
@@ -53,6 +54,8 @@ class Evidence(NamedTuple):
     scores: list[float]
     agreements: list[float]
     """Share of the request's departments that the fact speaks of, rare ones counting more."""
+    met: frozenset[str]
+    """The words of the request, marked with their place, that some fact has."""
 
 
 class Request(NamedTuple):
@@ -64,35 +67,37 @@ class Request(NamedTuple):
     """Words and departments asked for, light words counting a little."""
 
 
-@lru_cache(_CARDS)
-def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
-    said, named = lexicon.stems(value), lexicon.stems(_spaced(key))
-    departments = lexicon.subjects((*said, *named))
-    # Topics out of the lexicon only repeat what it says of the value.
-    about = lexicon.stems(" ; ".join(topic for topic in topics if topic not in departments))
-    for name, clarity in lexicon.subjects(about).items():
-        departments[name] = max(clarity, departments.get(name, 0.0))
-    words = {
-        **_saturated(VALUE, Counter(said), len(said) / _VALUE_WORDS),
-        **_saturated(KEY, Counter(named)),
-        **_saturated(TOPIC, Counter(about), len(about) / _TOPIC_WORDS),
-        **_saturated(CATEGORY, Counter(lexicon.stems(_spaced(category)))),
-    }
-    return Card(words, _saturated("", departments), bool(about))
-
-
 def cards_of(facts: Iterable[Fact]) -> list[Card]:
     return [_card(fact.key, fact.value, fact.category, fact.topics) for fact in facts]
 
 
+@lru_cache(_CARDS)
+def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
+    said, named, kind = _part(VALUE, value), _part(KEY, _spaced(key)), _part(CATEGORY, _spaced(category))
+    departments = {**named.departments, **said.departments}
+    # Topics out of the lexicon only repeat what it says of key and value.
+    about = _part(TOPIC, " ; ".join(topic for topic in topics if topic not in departments))
+    for name, clarity in chain(named.departments.items(), about.departments.items()):
+        departments[name] = max(clarity, departments.get(name, 0.0))
+    return Card({**said.words, **named.words, **kind.words, **about.words}, departments, bool(about.words))
+
+
+@lru_cache(_PARTS)
+def _part(place: str, text: str) -> Card:
+    stems = lexicon.stems(text)
+    damping = _SATURATION * (1 - _LENGTH + _LENGTH * len(stems) / _TYPICAL_LENGTH[place])
+    words = {intern(place + stem): _saturated(count, damping) for stem, count in Counter(stems).items()}
+    departments = {name: _saturated(clarity) for name, clarity in lexicon.subjects(stems).items()}
+    return Card(words, departments)
+
+
+def _saturated(count: float, damping: float = _SATURATION) -> float:
+    """BM25's term weight, with the length of a typical text for the store's mean: so a card outlives its neighbours."""
+    return count * (_SATURATION + 1) / (count + damping)
+
+
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _saturated(place: str, counts: Mapping[str, float], length: float = 1.0) -> dict[str, float]:
-    """BM25's term weight, with the length of a typical fact for the store's mean: so a card outlives its neighbours."""
-    damping = _SATURATION * (1 - _LENGTH + _LENGTH * length)
-    return {intern(place + term): count * (_SATURATION + 1) / (count + damping) for term, count in counts.items()}
 
 
 def request_for(text: str, *places: str) -> Request:
@@ -116,7 +121,7 @@ def evidence(cards: Sequence[Card], request: Request) -> Evidence:
     worth = {word: request.words[word] * _rarity(count, len(cards)) for word, count in having.items()}
     matter = {name: request.departments[name] * _rarity(count, len(cards)) for name, count in speaking.items()}
     asked = sum(matter.values())
-    found = Evidence([], [])
+    found = Evidence([], [], frozenset(having))
     for card, words, names in zip(cards, hits, agreed, strict=True):
         score = shared = 0.0
         for word in words:
@@ -137,12 +142,12 @@ def _rarity(having: float, held: int) -> float:
     return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
 
 
-def loosely(facts: Sequence[Fact], cards: Sequence[Card], topic: str) -> list[float]:
-    """Scores for words of the topic that stand in no fact: for a longer word around it, else for one a letter off."""
+def loosely(facts: Sequence[Fact], topic: str, met: Collection[str]) -> list[float]:
+    """Scores for words of the topic that no fact has: for a longer word around it, else for a word one letter off."""
     scores = [0.0] * len(facts)
     words = _spelt("", topic, ())
     # A single word is meant, even where it reads as a small word of another language: hat, son, war.
-    strange = [word for word in words if _is_strange(cards, word, alone=len(words) == 1)]
+    strange = [word for word in words if _is_strange(word, met, alone=len(words) == 1)]
     spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts] if strange else []
     known = frozenset().union(*spelt)
     for word in strange:
@@ -153,11 +158,10 @@ def loosely(facts: Sequence[Fact], cards: Sequence[Card], topic: str) -> list[fl
     return scores
 
 
-def _is_strange(cards: Sequence[Card], word: str, *, alone: bool) -> bool:
+def _is_strange(word: str, met: Collection[str], *, alone: bool) -> bool:
     """A word that means something and stands in no fact."""
     stems = [stem for stem in lexicon.stems(word) if stem not in lexicon.light()]
-    places = [place + stem for stem in stems for place in WEIGHTS]
-    return bool(stems or alone) and not any(place in card.words for place in places for card in cards)
+    return bool(stems or alone) and not any(place + stem in met for stem in stems for place in WEIGHTS)
 
 
 @lru_cache(_CARDS)
@@ -167,8 +171,8 @@ def _spelt(key: str, value: str, topics: tuple[str, ...]) -> frozenset[str]:
 
 def _around(word: str, known: Iterable[str]) -> set[str]:
     """choc is chocolate and Schuhe is Wanderschuhe; rain is no train."""
-    ends = {other for other in known if other.endswith(word)} if len(word) > 4 else set()
-    return ends | {other for other in known if other.startswith(word)}
+    longer = [other for other in known if word in other]
+    return {other for other in longer if other.startswith(word) or (len(word) > 4 and other.endswith(word))}
 
 
 def _one_off(word: str, known: Iterable[str]) -> set[str]:

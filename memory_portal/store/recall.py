@@ -86,7 +86,8 @@ def relevant(
     request = ranking.request_for(f"{message} ; {hint}", ranking.VALUE, ranking.KEY, ranking.TOPIC)
     brevity = _USUAL_REQUEST / min(_USUAL_REQUEST, request.size + 0.5)
     found = []
-    for fact, card, score, agreement in zip(held, cards, *ranking.evidence(cards, request), strict=True):
+    scores, agreements, _ = ranking.evidence(cards, request)
+    for fact, card, score, agreement in zip(held, cards, scores, agreements, strict=True):
         strength = score * math.sqrt((agreement + 0.05) * brevity)
         if strength >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE) and fact.id not in exclude:
             found.append((strength, fact))
@@ -102,9 +103,9 @@ def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datet
     held = [fact for fact in (facts if now is None else live(facts, now)) if fact.state is FactState.ACTIVE]
     if not topic.strip():
         return held
-    cards = ranking.cards_of(held)
-    exact = ranking.evidence(cards, ranking.request_for(topic, *ranking.WEIGHTS)).scores
-    scores = [score + loose for score, loose in zip(exact, ranking.loosely(held, cards, topic), strict=True)]
+    exact = ranking.evidence(ranking.cards_of(held), ranking.request_for(topic, *ranking.WEIGHTS))
+    loose = ranking.loosely(held, topic, exact.met)
+    scores = [sum(pair) for pair in zip(exact.scores, loose, strict=True)]
     least = max(scores, default=0.0) * TAIL
     order = sorted((i for i, score in enumerate(scores) if score > least), key=lambda i: -round(scores[i], 9))
     return [held[i] for i in order[: max(0, k)]]
