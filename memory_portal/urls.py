@@ -46,3 +46,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("bridge/", include("agent_bridge.urls")),
 ]
+
+handler403 = "memory_portal.views.entry.forbidden"
+handler404 = "memory_portal.views.entry.not_found"

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
-
 from pytest_django import DjangoDbBlocker
 
 from agent_bridge import auth
+from tests.people import BACKEND, Person, person
 
 NOW = datetime(2026, 5, 14, 14, 0, tzinfo=UTC)
 
@@ -38,3 +39,21 @@ def agent(db: None) -> Callable[..., Client]:
         return Client(headers={"Authorization": f"Bearer {key}"})
 
     return signed_in
+
+
+@pytest.fixture
+def alice(db: None) -> Person:
+    return person("alice")
+
+
+@pytest.fixture
+def bob(db: None) -> Person:
+    return person("bob")
+
+
+@pytest.fixture
+def staff(db: None) -> Client:
+    client = Client()
+    user = get_user_model().objects.create_superuser("staff", "staff@example.org", "a long password of staff")
+    client.force_login(user, backend=BACKEND)
+    return client

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
@@ -64,7 +64,17 @@ def to_sign_in(request: Request) -> HttpResponse:
     if request.method != "GET" and not request.htmx:
         here = reverse("facts")
     url = f"{reverse(settings.LOGIN_URL)}?{urlencode({'next': here or reverse('facts')})}"
+    return moved(request, url)
+
+
+def moved(request: Request, url: str) -> HttpResponse:
+    """To another page: htmx would follow an ordinary redirect and put that page inside this one."""
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
+
+
+def posted(request: Request) -> QueryDict | None:
+    """A form's data; a POST without a single field is a form as well, and None is none."""
+    return request.POST if request.method == "POST" else None
 
 
 def acting(customer: Customer) -> store.Actor:
@@ -83,7 +93,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "customer": customer,
         "tab": tab_of(request),
         "who": salted_hmac("memory_portal.drafts", str(customer.pk)).hexdigest()[:12] if customer else "",
-        "waiting": (lambda: store.waiting(customer.pk, timezone.now())) if customer else 0,
+        "waiting": cache(lambda: store.waiting(customer.pk, timezone.now())) if customer else 0,
         "memory_on": policy.memory,
         "languages": settings.LANGUAGES,
     }

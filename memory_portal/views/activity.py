@@ -42,7 +42,7 @@ def by_day(happenings: Sequence[store.Happening]) -> list[dict[str, object]]:
 
 
 def together(day: Sequence[store.Happening]) -> list[store.Happening]:
-    """Reads in a row by one agent of the same things are one line with every time: a conversation reads at each turn."""
+    """Reads in a row by one agent of the same things are one line with every time: a talk reads at each turn."""
     lines: list[store.Happening] = []
     for happening in day:
         if happening.kind != "read":

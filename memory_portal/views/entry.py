@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.views import ConfirmLoginCodeView, LogoutView, RequestLoginCodeView
+from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext_lazy as _
+from django.views.defaults import page_not_found, permission_denied
 
 from memory_portal.forms import SignInForm
 
@@ -39,6 +41,20 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
 class RequestCode(RequestLoginCodeView):  # type: ignore[misc]  # allauth has no annotations
     form_class = SignInForm
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return private(page_not_found(request, exception))
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return private(permission_denied(request, exception))
+
+
+def private(response: HttpResponse) -> HttpResponse:
+    """An error page shows who is signed in, so no cache may keep it."""
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 request_code = RequestCode.as_view()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
+from unicodedata import combining, normalize
 from urllib.parse import urlsplit
 
 from django.contrib import messages
@@ -19,6 +20,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import retarget
 
@@ -26,7 +28,7 @@ from memory_portal import plain, store
 from memory_portal.enums import FactState, FreezeReason, Origin, Reason
 from memory_portal.forms import AddForm, CorrectForm, KeepForm, ManyForm
 from memory_portal.models import Customer
-from memory_portal.views import Request, acting, customer_required
+from memory_portal.views import Request, acting, customer_required, moved, posted
 
 PAGE = 50
 SOON = 30
@@ -65,6 +67,7 @@ class Group:
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 
+@gzip_page  # the one long page; Django pads it and masks its token, so that its length tells nothing
 @customer_required
 @require_GET
 def facts(request: Request, customer: Customer) -> HttpResponse:
@@ -118,9 +121,16 @@ def matches(row: Row, query: QueryDict) -> bool:
         return False
     if (used := query.get("used")) and (row.uses if used == NEVER else all(use.agent != used for use in row.uses)):
         return False
+    if not (words := searched(query.get("q", "")).split()):
+        return True
     name, kind = plain.key(fact.key), plain.heading(fact.category).name
-    text = store.fold(f"{name} {plain.words(fact.key)} {fact.value} {fact.source_quote} {kind} {' '.join(fact.topics)}")
-    return all(word in text for word in store.fold(query.get("q", "")).split())
+    text = searched(f"{name} {plain.words(fact.key)} {fact.value} {fact.source_quote} {kind} {' '.join(fact.topics)}")
+    return all(word in text for word in words)
+
+
+def searched(text: str) -> str:
+    """Folded, and without accents: who types `creme` means crème. Done to both sides, so that every script works."""
+    return "".join(c for c in normalize("NFD", store.fold(text)) if not combining(c))
 
 
 def grouped(page: Page[Row], found: Sequence[Row], customer: Customer) -> list[Group]:
@@ -179,7 +189,7 @@ def correct(request: Request, customer: Customer, fact_id: int) -> HttpResponse:
     now = timezone.now()
     fact = one(customer, fact_id, now).fact
     initial = {"value": fact.value, "category": fact.category, "version": fact.version}
-    form = CorrectForm(request.POST or None, now=now, key=fact.key, category=fact.category, initial=initial)
+    form = CorrectForm(posted(request), now=now, key=fact.key, category=fact.category, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
             agree_if_asked(form, customer, now)
@@ -210,7 +220,7 @@ def agree_if_asked(form: AddForm | CorrectForm, customer: Customer, now: datetim
 @require_http_methods(["GET", "HEAD", "POST"])
 def add(request: Request, customer: Customer) -> HttpResponse:
     now = timezone.now()
-    form = AddForm(request.POST or None, now=now)
+    form = AddForm(posted(request), now=now)
     if request.method == "POST" and form.is_valid():
         try:
             agree_if_asked(form, customer, now)
@@ -286,7 +296,7 @@ def forget_several(request: Request, customer: Customer) -> HttpResponse:
         if "id" in form.data:
             raise store.NotFound
         messages.info(request, gettext("Choose at least one thing first."))
-        return redirect(f"{reverse('facts')}?select=1")
+        return moved(request, f"{reverse('facts')}?select=1")
     ids: list[int] = form.cleaned_data["id"]
     if request.method != "POST":
         return asked(request, [fact for fact in held if fact.id in ids], reverse("forget_several"), "#list")
@@ -378,7 +388,7 @@ def keep(request: Request, customer: Customer, fact_id: int) -> HttpResponse:
     fact = one(customer, fact_id, now).fact
     if fact.category == store.SAFETY or fact.state is FactState.FROZEN:
         raise store.NotFound
-    form = KeepForm(request.POST or None, now=now)
+    form = KeepForm(posted(request), now=now)
     if request.method == "POST" and form.is_valid():
         store.keep_until(customer.pk, fact_id, form.until, acting(customer), now=now)
         return changed(request, customer, fact_id, now, gettext("Saved."))

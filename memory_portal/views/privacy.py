@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from memory_portal import plain, store
 from memory_portal.forms import ChoicesForm, EverythingForm, WordForm
 from memory_portal.models import Customer
-from memory_portal.views import Request, acting, customer_required
+from memory_portal.views import Request, acting, customer_required, moved
 from memory_portal.views.facts import asked_by_htmx
 
 RECEIPT = "receipt"
@@ -169,7 +169,7 @@ def clear(request: Request, customer: Customer) -> HttpResponse:
         return back(request, customer, "everything", now, everything_form=form)
     done = store.clear(customer.pk, acting(customer), now=now)
     request.session[RECEIPT] = {**done.counts, "tombstones": done.tombstones, "at": now.isoformat(), "of": customer.pk}
-    return redirect("receipt")
+    return moved(request, reverse("receipt"))
 
 
 @customer_required

@@ -15,7 +15,7 @@ from memory_portal import store
 from memory_portal.enums import Reason
 from memory_portal.forms import KeepSuggestionForm
 from memory_portal.models import Customer
-from memory_portal.views import Request, acting, customer_required
+from memory_portal.views import Request, acting, customer_required, posted
 from memory_portal.views.facts import asked_by_htmx
 
 
@@ -49,7 +49,7 @@ def keep_suggestion(request: Request, customer: Customer, proposal_id: int) -> H
     """GET is "edit, then keep". Where consent is asked, one button gives it and keeps."""
     now = timezone.now()
     asked = one(customer, proposal_id, now)
-    form = KeepSuggestionForm(request.POST or None, initial={"value": asked.value})
+    form = KeepSuggestionForm(posted(request), initial={"value": asked.value})
     form.asks_consent = asked.asks_consent
     if request.method == "POST" and form.is_valid():
         try:
