@@ -5,25 +5,31 @@ In: requests with an agent's key. Out: JSON, a fenced block, or a problem. `Now`
 
 from __future__ import annotations
 
-import base64
-import binascii
-from datetime import datetime, timedelta
-from typing import Any
-
-import orjson
 from django.db import connection
-from django.http import Http404, HttpRequest, HttpResponse
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
-from ninja import NinjaAPI, Query
-from ninja.errors import HttpError, ValidationError
-from ninja.security.base import AuthBase
-from pydantic import BaseModel
+from django.http import HttpRequest, HttpResponse
+from ninja import Query
 
 from agent_bridge import jobs, problems
-from agent_bridge.auth import DELETE, PROPOSE, READ, TURNS, WRITE, Grant, grant
+from agent_bridge.auth import DELETE, PROPOSE, READ, TURNS, WRITE
+from agent_bridge.exchange import (
+    AgentRequest,
+    KeyAuth,
+    cacheable,
+    end_of,
+    etag,
+    holds_until,
+    key_of,
+    memory_on,
+    said,
+    session_tag,
+    statuses,
+    subject_of,
+    version_seen,
+)
 from agent_bridge.extraction import Turn
 from agent_bridge.idempotency import Written, once
+from agent_bridge.models import ExtractionJob
+from agent_bridge.openapi import Bridge
 from agent_bridge.problems import Problem
 from agent_bridge.schemas import (
     ClearedOut,
@@ -47,99 +53,14 @@ from agent_bridge.wire import StrictJSON
 from memory_portal import store
 from memory_portal.enums import ChangeAction, Origin, Reason
 
-ROUTE_WORDS = frozenset({"context", "facts", "facts:search", "purge_generation", "turns"})
-
-
-class AgentRequest(HttpRequest):
-    auth: Grant
-    now: datetime
-
-
-class KeyAuth(AuthBase):
-    """An agent key in the Authorization header, with at least one of these scopes."""
-
-    openapi_type = "http"
-    openapi_scheme = "bearer"
-    openapi_bearerFormat = "mp_live_… or mp_test_…"
-
-    def __init__(self, *any_of: str) -> None:
-        self.any_of = any_of
-        super().__init__()
-
-    def __call__(self, request: HttpRequest) -> Grant:
-        now = timezone.now()
-        allowed = grant(request.headers.get("Authorization", ""), now=now)
-        if not allowed.allows(*self.any_of):
-            raise Problem("scope_missing", more={"scopes": list(self.any_of)})
-        request.now = now  # type: ignore[attr-defined]
-        return allowed
-
-
-api = NinjaAPI(
+api = Bridge(
     title="Memory Portal bridge",
     version="1",
-    description="What a company's agents remember about its customers, read and written under the customer's own rules.",
+    description="What a company's agents remember about its customers, under the customers' own rules.",
     urls_namespace="bridge",
     docs_url=None,
     parser=StrictJSON(),
 )
-
-
-def onward(request: HttpRequest, error: Any) -> HttpResponse:
-    raise error  # to the guard, which knows every kind
-
-
-for kind in (Exception, Http404, HttpError, ValidationError):
-    api.add_exception_handler(kind, onward)
-
-
-def said(model: BaseModel, status: int = 200, **headers: str) -> HttpResponse:
-    response = HttpResponse(orjson.dumps(model.model_dump()), status=status, content_type="application/json")
-    for name, value in headers.items():
-        response[name.replace("_", "-")] = value
-    return response
-
-
-def answers(**by_status: type[BaseModel] | None) -> dict[int, type[BaseModel] | None]:
-    """`answers(ok=FactOut)` and so on: what an operation says when it works, beside the problems it may answer."""
-    return {int(status.removeprefix("_")): model for status, model in by_status.items()}
-
-
-def problem_statuses(*statuses: int) -> dict[int, type[BaseModel]]:
-    return dict.fromkeys((400, 401, 403, 413, 422, 429, 500, 503, *statuses), ProblemOut)
-
-
-def subject_of(request: AgentRequest, segment: str) -> store.Subject:
-    """The customer the path names, within the key's own profile: another profile's is one that does not exist."""
-    return store.Subject(written(segment, "subject_id"), request.auth.profile)
-
-
-def key_of(segment: str) -> str:
-    if segment in ROUTE_WORDS:  # or a customer id with a slash in it, which the server has decoded
-        raise problems.invalid(
-            "key", "ambiguous", "send this name, or a customer id with a slash, as ~ and its base64url"
-        )
-    return store.normalise_key(written(segment, "key"))
-
-
-def written(segment: str, name: str) -> str:
-    """What a path segment stands for: itself, or behind a `~` the base64url of any text, slashes and dots included."""
-    if not segment.startswith("~"):
-        return segment
-    try:
-        padded = segment[1:] + "=" * (-(len(segment) - 1) % 4)
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise problems.invalid(name, "encoding", "after ~ comes base64url of UTF-8, without padding") from None
-
-
-def tag(session_id: str | None) -> str:
-    return store.session_tag(session_id) if session_id else ""
-
-
-def memory_on() -> None:
-    if not store.current_policy().memory:
-        raise store.MemoryDisabled
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -148,7 +69,7 @@ def memory_on() -> None:
 @api.get(
     "/subjects/{subject_id}/context",
     auth=KeyAuth(READ),
-    response={200: ContextOut, 304: None, **problem_statuses()},
+    response={200: ContextOut, 304: None, **statuses()},
     summary="What every turn should know",
 )
 def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQuery]) -> HttpResponse:
@@ -159,7 +80,7 @@ def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQue
 @api.post(
     "/subjects/{subject_id}/context",
     auth=KeyAuth(READ),
-    response={200: ContextOut, 304: None, **problem_statuses(415)},
+    response={200: ContextOut, 304: None, **statuses(415)},
     summary="What every turn should know, and what fits this message",
 )
 def read_context_for(request: AgentRequest, subject_id: str, data: ContextRequest) -> HttpResponse:
@@ -171,20 +92,19 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
     memory_on()
     subject, now = subject_of(request, subject_id), request.now
     known = request.headers.get("If-None-Match", "")
-    if known and (until := _holds_until(known)) and now < until:
+    until = holds_until(known)
+    if until and now < until:
         customer = store.find(subject)
-        if known == _etag(request, subject, asked, customer.version if customer else 0, until):
-            return _cacheable(HttpResponse(status=304), known)
+        if known == etag(request, subject, asked, customer.version if customer else 0, until):
+            return cacheable(HttpResponse(status=304), known)
     recall = store.context(
         subject,
         request.auth.actor,
         now=now,
         message=asked.message,
-        session=tag(asked.session_id),
+        session=session_tag(asked.session_id),
         hidden=request.auth.hidden,
     )
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    until = min(midnight, recall.until or midnight)  # ages change with the day
     if asked.format == "block":
         text = store.block(recall.always, now=now, left_out=recall.dropped)
         if recall.relevant:
@@ -192,46 +112,14 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
         response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
     else:
         always, relevant = ([FactOut.of(fact) for fact in facts] for facts in (recall.always, recall.relevant))
-        response = said(ContextOut.model_construct(always=always, relevant=relevant, left_out=recall.dropped))
-    return _cacheable(response, _etag(request, subject, asked, recall.version, until))
-
-
-def _etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, version: int, until: datetime) -> str:
-    """Equal for equal answers, and says until when: so that a 304 needs no fact, and no expired fact outlives its end."""
-    parts = (
-        store.current_policy().fingerprint,
-        subject.profile,
-        subject.subject_id,
-        request.auth.agent,
-        *sorted(request.auth.hidden),
-        asked.format,
-        asked.message,
-        version,
-    )
-    end = f"{int(until.timestamp() * 1_000_000):x}"
-    return f'"{salted_hmac("agent_bridge.etag", repr((parts, end)), algorithm="sha256").hexdigest()[:32]}-{end}"'
-
-
-def _holds_until(etag: str) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(
-            int(etag.strip('"').split("-")[1], 16) / 1_000_000, tz=timezone.get_default_timezone()
-        )
-    except (IndexError, ValueError, OverflowError, OSError):
-        return None
-
-
-def _cacheable(response: HttpResponse, etag: str) -> HttpResponse:
-    response["ETag"] = etag
-    response["Cache-Control"] = "private, max-age=0, must-revalidate"
-    response["Vary"] = "Authorization"
-    return response
+        response = said(ContextOut(always=always, relevant=relevant, left_out=recall.dropped))
+    return cacheable(response, etag(request, subject, asked, recall.version, end_of(recall, now)))
 
 
 @api.get(
     "/subjects/{subject_id}/facts",
     auth=KeyAuth(READ),
-    response={200: FactsOut, **problem_statuses()},
+    response={200: FactsOut, **statuses()},
     summary="All facts",
 )
 def list_facts(request: AgentRequest, subject_id: str, query: Query[PageQuery]) -> HttpResponse:
@@ -251,7 +139,7 @@ def list_facts(request: AgentRequest, subject_id: str, query: Query[PageQuery]) 
 @api.post(
     "/subjects/{subject_id}/facts:search",
     auth=KeyAuth(READ),
-    response={200: FactsOut, **problem_statuses(415)},
+    response={200: FactsOut, **statuses(415)},
     summary="Facts about a topic",
 )
 def search_facts(request: AgentRequest, subject_id: str, data: SearchRequest) -> HttpResponse:
@@ -262,7 +150,7 @@ def search_facts(request: AgentRequest, subject_id: str, data: SearchRequest) ->
         data.topic,
         request.auth.actor,
         now=request.now,
-        session=tag(data.session_id),
+        session=session_tag(data.session_id),
         hidden=request.auth.hidden,
         limit=data.limit,
     )
@@ -272,7 +160,7 @@ def search_facts(request: AgentRequest, subject_id: str, data: SearchRequest) ->
 @api.get(
     "/subjects/{subject_id}/facts/{key}",
     auth=KeyAuth(READ),
-    response={200: FactOut, **problem_statuses(404)},
+    response={200: FactOut, **statuses(404)},
     summary="One fact",
 )
 def read_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
@@ -280,13 +168,13 @@ def read_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
     memory_on()
     subject = subject_of(request, subject_id)
     fact = store.look(subject, key_of(key), request.auth.actor, now=request.now, hidden=request.auth.hidden)
-    return said(FactOut.of(fact), ETag=f'"{fact.version}"')
+    return said(FactOut.of(fact), version=fact.version)
 
 
 @api.get(
     "/subjects/{subject_id}/purge_generation",
     auth=KeyAuth(READ, TURNS),
-    response={200: GenerationOut, **problem_statuses()},
+    response={200: GenerationOut, **statuses()},
     summary="How often everything was forgotten",
 )
 def read_purge_generation(request: AgentRequest, subject_id: str) -> HttpResponse:
@@ -300,7 +188,7 @@ def read_purge_generation(request: AgentRequest, subject_id: str) -> HttpRespons
 @api.put(
     "/subjects/{subject_id}/facts/{key}",
     auth=KeyAuth(WRITE, PROPOSE),
-    response={200: DecisionOut, 201: DecisionOut, 202: DecisionOut, **problem_statuses(409, 410, 412, 415, 428)},
+    response={200: DecisionOut, 201: DecisionOut, 202: DecisionOut, **statuses(409, 410, 412, 415, 428)},
     summary="Remember or overwrite one fact",
 )
 def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -> HttpResponse:
@@ -329,7 +217,7 @@ def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -
             if "If-Match" in request.headers or "If-None-Match" in request.headers:
                 raise
             raise Problem("precondition_required") from None
-        return decided(request, outcome)
+        return decided(request, subject, outcome)
 
     def again(status: int, resource: str) -> HttpResponse:
         if not resource.startswith("fact:"):
@@ -339,47 +227,40 @@ def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -
         fact = next((fact for fact in facts if f"fact:{fact.id}" == resource), None)
         if fact is None:
             raise Problem("gone")
-        return said(DecisionOut(decision="written", fact=_readable(request, fact)), status, ETag=f'"{fact.version}"')
+        shown = readable(request, subject, fact.key)
+        return said(DecisionOut(decision="written", fact=shown), status, version=fact.version)
 
     return once(request, request.auth.key, write, again, now=now)
 
 
-def version_seen(request: AgentRequest) -> int | None:
-    """The version the caller read, from If-Match; None when it has seen no such fact."""
-    named = request.headers.get("If-Match")
-    if named is None:
-        return None
-    version = named.strip().strip('"')
-    if not version.isascii() or not version.isdecimal() or len(version) > 9:
-        raise problems.invalid("If-Match", "version", 'takes one version in quotes, as the ETag gave it: "3"')
-    return int(version)
-
-
-def decided(request: AgentRequest, outcome: store.Outcome) -> Written:
+def decided(request: AgentRequest, subject: store.Subject, outcome: store.Outcome) -> Written:
     """What the store decided, as an answer. Raises the problem for a refusal."""
-    reason = outcome.reason
+    reason, fact = outcome.reason, outcome.fact
     if outcome.decision == "refused" and reason:
         raise problems.of_reason(reason)
     if outcome.decision == "proposed" and reason:
         return Written(said(DecisionOut(decision="proposed", reason=str(reason)), 202), str(reason))
-    fact = outcome.fact
     if fact is None:  # forgotten
         return Written(HttpResponse(status=204))
-    told = DecisionOut(decision=outcome.decision, fact=_readable(request, fact))
+    told = DecisionOut(decision=outcome.decision, fact=readable(request, subject, fact.key))
     status = 201 if outcome.decision == "learned" else 200
-    return Written(said(told, status, ETag=f'"{fact.version}"'), f"fact:{fact.id}")
+    return Written(said(told, status, version=fact.version), f"fact:{fact.id}")
 
 
-def _readable(request: AgentRequest, fact: store.Fact) -> FactOut | None:
-    """Writing is not reading: what stands there now is told to those only who may read it."""
-    allowed = request.auth.allows(READ) and fact.category not in request.auth.hidden
-    return FactOut.of(fact) if allowed else None
+def readable(request: AgentRequest, subject: store.Subject, key: str) -> FactOut | None:
+    """Writing is not reading: what stands there now is told only to a key that may read it, and noted as a read."""
+    if not request.auth.allows(READ):
+        return None
+    try:
+        return FactOut.of(store.look(subject, key, request.auth.actor, now=request.now, hidden=request.auth.hidden))
+    except store.NotFound:
+        return None
 
 
 @api.delete(
     "/subjects/{subject_id}/facts/{key}",
     auth=KeyAuth(DELETE),
-    response={204: None, 202: DecisionOut, **problem_statuses(404, 409, 412)},
+    response={204: None, 202: DecisionOut, **statuses(404, 409, 412)},
     summary="Forget one fact",
 )
 def delete_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
@@ -396,7 +277,8 @@ def delete_fact(request: AgentRequest, subject_id: str, key: str) -> HttpRespons
         try:
             store.forget(subject, [fact.id], request.auth.actor, now=now, version=version)
         except store.MemoryWriteRejected:
-            return decided(request, store.submit(subject, [_forgetting(request, fact)], request.auth.actor, now=now)[0])
+            outcome = store.submit(subject, [forgetting(request, fact)], request.auth.actor, now=now)[0]
+            return decided(request, subject, outcome)
         return Written(HttpResponse(status=204))
 
     def again(status: int, resource: str) -> HttpResponse:
@@ -405,7 +287,7 @@ def delete_fact(request: AgentRequest, subject_id: str, key: str) -> HttpRespons
     return once(request, request.auth.key, write, again, now=now)
 
 
-def _forgetting(request: AgentRequest, fact: store.Fact) -> store.Draft:
+def forgetting(request: AgentRequest, fact: store.Fact) -> store.Draft:
     return store.draft(
         action=ChangeAction.FORGET,
         key=fact.key,
@@ -421,7 +303,7 @@ def _forgetting(request: AgentRequest, fact: store.Fact) -> store.Draft:
 @api.delete(
     "/subjects/{subject_id}/facts",
     auth=KeyAuth(DELETE),
-    response={200: ClearedOut, **problem_statuses(409)},
+    response={200: ClearedOut, **statuses(409)},
     summary="Forget everything",
 )
 def clear_facts(request: AgentRequest, subject_id: str) -> HttpResponse:
@@ -441,7 +323,7 @@ def clear_facts(request: AgentRequest, subject_id: str) -> HttpResponse:
 @api.post(
     "/subjects/{subject_id}/turns",
     auth=KeyAuth(TURNS),
-    response={200: TurnsOut, 202: TurnsOut, **problem_statuses(409, 410, 415)},
+    response={200: TurnsOut, 202: TurnsOut, **statuses(409, 410, 415)},
     summary="Hand over a finished conversation",
 )
 def hand_over_turns(request: AgentRequest, subject_id: str, data: TurnsIn) -> HttpResponse:
@@ -465,15 +347,13 @@ def hand_over_turns(request: AgentRequest, subject_id: str, data: TurnsIn) -> Ht
             raise Problem("gone")
         return told(job)
 
-    def told(job: Any) -> HttpResponse:
+    def told(job: ExtractionJob) -> HttpResponse:
         return said(TurnsOut(job_id=job.pk, state=job.state, kept=len(turns), dropped=dropped), 202)
 
     return once(request, request.auth.key, write, again, now=now)
 
 
-@api.get(
-    "/jobs/{job_id}", auth=KeyAuth(TURNS), response={200: JobOut, **problem_statuses(404)}, summary="How far a job is"
-)
+@api.get("/jobs/{job_id}", auth=KeyAuth(TURNS), response={200: JobOut, **statuses(404)}, summary="How far a job is")
 def read_job(request: AgentRequest, job_id: str) -> HttpResponse:
     """The state of a conversation that this key handed over."""
     job = jobs.of(request.auth.key, job_id)

@@ -1,10 +1,11 @@
 """Addresses under /bridge/. Every one of them is guarded, those that lead nowhere too."""
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import URLPattern, include, path, re_path
 from pydantic import BaseModel
 
+from agent_bridge import openapi
 from agent_bridge.rest import api
 from agent_bridge.schemas import BODY_LIMIT, ContextQuery, PageQuery
 from agent_bridge.wire import guard
@@ -24,7 +25,14 @@ def guarded(pattern: URLPattern) -> URLPattern:
     return pattern
 
 
+def docs(request: HttpRequest) -> HttpResponse:
+    if request.method != "GET":
+        return HttpResponseNotAllowed(["GET"])
+    return openapi.page(request, api)
+
+
 urlpatterns = [
+    path("v1/docs", guard(docs, lambda: BODY_LIMIT), name="bridge_docs"),
     path("v1/", include(([guarded(pattern) for pattern in api.urls[0] if isinstance(pattern, URLPattern)], "bridge"))),
     re_path("", guard(nowhere, lambda: BODY_LIMIT)),
 ]
