@@ -14,6 +14,7 @@ import pytest
 
 from memory_portal.enums import Reason
 from memory_portal.store import write_filter
+from memory_portal.store.types import QUOTE_LIMIT
 from memory_portal.store.write_filter import about_other_person, inspect, instruction_shaped, sensitive
 from tests import filter_corpus
 
@@ -229,12 +230,12 @@ def hostile(limit: int) -> list[str]:
 
 
 def milliseconds(call: Callable[[str], object], text: str) -> float:
-    """How long one call takes, outside of any coverage tracer; the better of two, since the machine is shared."""
+    """How long one call takes, outside of any coverage tracer; the best of four, since a machine does other things, too."""
     tracer = sys.gettrace()
     sys.settrace(None)
     try:
         took = []
-        for _ in range(2):
+        for _ in range(4):
             start = time.perf_counter()
             call(text)
             took.append((time.perf_counter() - start) * 1_000)
@@ -252,7 +253,7 @@ def test_hostile_strings_are_judged_within_fifty_milliseconds() -> None:
 
 @pytest.mark.parametrize("rule", [instruction_shaped, sensitive, about_other_person])
 def test_hostile_quotes_are_worded_within_fifty_milliseconds(rule: Callable[[str], bool]) -> None:
-    assert max(milliseconds(rule, text) for text in hostile(2_000)) < 50
+    assert max(milliseconds(rule, text) for text in hostile(QUOTE_LIMIT)) < 50
 
 
 def test_two_hundred_characters_take_less_than_three_milliseconds() -> None:
