@@ -230,7 +230,7 @@ def hostile(limit: int) -> list[str]:
 
 
 def milliseconds(call: Callable[[str], object], text: str) -> float:
-    """How long one call takes, outside of any coverage tracer; the best of four, since a machine does other things, too."""
+    """How long one call takes outside of any tracer; the best of four, since a machine does other things, too."""
     tracer = sys.gettrace()
     sys.settrace(None)
     try:

@@ -3,7 +3,7 @@ English, German, Spanish, Chinese (both scripts). Each row is one regular expres
 Imports nothing.
 """
 
-PROTECTED = {
+PROTECTED: dict[str, str] = {
     "health in general": (
         r"\b(?:medical|health|skin|digestive|heart|stomach|respiratory|hormonal|gut|eye|vision|hearing|lung|bowel"
         r"|bladder"
