@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
+from agent_bridge.exchange import KeyAuth
 from agent_bridge.problems import KINDS, MEDIA_TYPE
 
 IF_MATCH = {
@@ -47,42 +49,58 @@ class Bridge(NinjaAPI):
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
         raise exc
 
-    def get_openapi_schema(self, **where: Any) -> OpenAPISchema:
-        schema = super().get_openapi_schema(**where)
-        for path, methods in schema["paths"].items():
-            for method, operation in methods.items():
-                complete(path, method, operation)
-        return schema
+    def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Any = None) -> OpenAPISchema:
+        return Described(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
 
 
-def complete(path: str, method: str, operation: dict[str, Any]) -> None:
-    parameters: list[dict[str, Any]] = operation["parameters"]
-    for parameter in parameters:
-        if parameter["name"] in SEGMENTS:
-            parameter["description"] = SEGMENTS[parameter["name"]]
-    if path.endswith("/context"):
-        parameters.append(IF_NONE_MATCH)
-        operation["responses"][200]["content"]["text/plain"] = {"schema": {"type": "string"}}
-    if path.endswith("/{key}") and method in ("put", "delete"):
-        parameters.append(IF_MATCH)
-    if method in ("put", "delete") or path.endswith("/turns"):
-        parameters.append(IDEMPOTENCY_KEY)
-    for status, answer in operation["responses"].items():
-        if status >= 400:
-            answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
+class Described(OpenAPISchema):
+    def operation_details(self, operation: Operation) -> dict[str, Any]:
+        details: dict[str, Any] = super().operation_details(operation)
+        path, writes = operation.path, operation.methods[0] in ("PUT", "DELETE")
+        for parameter in details["parameters"]:
+            if parameter["name"] in SEGMENTS:
+                parameter["description"] = SEGMENTS[parameter["name"]]
+        if path.endswith("/context"):
+            details["parameters"].append(IF_NONE_MATCH)
+            details["responses"][200]["content"]["text/plain"] = {"schema": {"type": "string"}}
+        if path.endswith("/{key}") and writes:
+            details["parameters"].append(IF_MATCH)
+        if writes or path.endswith("/turns"):
+            details["parameters"].append(IDEMPOTENCY_KEY)
+        for status, answer in details["responses"].items():
+            if status >= 400:
+                answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
+        return details
+
+    def operation_security(self, operation: Operation) -> list[dict[str, Any]] | None:
+        """One entry a scope: any of them is enough."""
+        keys = [auth for auth in operation.auth_callbacks if isinstance(auth, KeyAuth)]
+        super().operation_security(operation)
+        return [{"KeyAuth": [scope]} for key in keys for scope in key.any_of] or None
 
 
-def page(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
-    """Every operation and every problem, rendered here: no script, nothing from elsewhere."""
+def page(api: NinjaAPI) -> str:
+    """Every operation and every problem as HTML: no script, nothing from elsewhere, nothing of who asks."""
     schema = api.get_openapi_schema(path_prefix="/bridge/v1/")
     operations = [
-        {"method": method.upper(), "path": path, **operation, "body": _body(operation)}
+        {
+            "method": method.upper(),
+            "path": path,
+            "scopes": [scope for entry in operation.get("security", []) for scope in entry["KeyAuth"]],
+            "body": _body(operation, schema["components"]["schemas"]),
+            **operation,
+        }
         for path, methods in schema["paths"].items()
         for method, operation in methods.items()
     ]
-    return render(request, "bridge/docs.html", {"api": api, "operations": operations, "kinds": KINDS})
+    return render_to_string("bridge/docs.html", {"api": api, "operations": operations, "kinds": KINDS})
 
 
-def _body(operation: dict[str, Any]) -> str:
+def _body(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the body, each with whether it must be there."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
+    model = schemas.get(str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2], {})
+    return {name: name in model.get("required", []) for name in model.get("properties", {})}

@@ -28,7 +28,7 @@ def guarded(pattern: URLPattern) -> URLPattern:
 def docs(request: HttpRequest) -> HttpResponse:
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET"])
-    return openapi.page(request, api)
+    return HttpResponse(openapi.page(api))
 
 
 urlpatterns = [

@@ -278,3 +278,27 @@ def test_every_code_that_is_raised_is_in_the_table_and_documented() -> None:
     assert set(KINDS) - raised <= {"rejected", "refused"}
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", DOCS.read_text("utf-8"), re.MULTILINE))
     assert documented == set(KINDS)
+
+
+# --- the documentation ------------------------------------------------------------------------------------------------
+
+
+def test_the_page_explains_every_problem_without_a_script() -> None:
+    answer = Client().get("/bridge/v1/docs")
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert all(f'id="{code}"' in page for code in KINDS)
+    assert "<script" not in page
+    assert "style=" not in page
+    assert not answer.cookies
+    assert problem(Client().post("/bridge/v1/docs"))[:2] == (405, "method_not_allowed")
+
+
+def test_the_schema_tells_scopes_headers_and_problems() -> None:
+    schema = Client().get("/bridge/v1/openapi.json").json()
+    assert schema["openapi"] == "3.1.0"
+    write = schema["paths"]["/bridge/v1/subjects/{subject_id}/facts/{key}"]["put"]
+    assert write["security"] == [{"KeyAuth": ["facts:write"]}, {"KeyAuth": ["facts:propose"]}]
+    assert {"If-Match", "Idempotency-Key"} <= {parameter["name"] for parameter in write["parameters"]}
+    assert list(write["responses"]["428"]["content"]) == ["application/problem+json"]
+    assert schema["components"]["securitySchemes"]["KeyAuth"] == {"type": "http", "scheme": "bearer"}
