@@ -57,12 +57,15 @@ class Demo:
         self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.log = var.parent / f"{var.name}.log"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC", "DJANGO", "CELERY"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC", "DJANGO", "CELERY"))
+        }
         kept.pop("DATABASE_URL", None)
         self.environment = {**kept, "VAR_DIR": str(var), "EXTRACTION_DEBOUNCE": "0.2", **environment}
         self.start()
 
     def start(self, *arguments: str) -> None:
+        before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "demo", "--port", str(self.port), *arguments],
@@ -71,13 +74,13 @@ class Demo:
                 stdout=log,
                 stderr=log,
             )
-        self.key = until(self._key, "the demo's banner", 120)
+        self.key = until(lambda: self._key(before), "the demo's banner", 120)
 
-    def _key(self) -> str | None:
+    def _key(self, before: int) -> str | None:
         if self.process.poll() is not None:
             pytest.fail(f"the demo stopped:\n{self.printed[-3000:]}")
-        keys = re.findall(r"^KEY=(\S+)$", self.printed, re.MULTILINE)
-        return keys[-1] if keys and f"{self.base}/" in self.printed else None
+        keys = re.findall(rb"^KEY=(\S+)$", self.log.read_bytes()[before:], re.MULTILINE)
+        return keys[0].decode() if keys else None
 
     @property
     def printed(self) -> str:
@@ -103,6 +106,12 @@ class Bridge:
         self.http = httpx2.Client(
             base_url=f"{demo.base}/bridge/v1", headers={"Authorization": f"Bearer {key or demo.key}"}, timeout=30
         )
+
+    def __enter__(self) -> Bridge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
 
     def context(self, subject: str, **params: str) -> dict[str, Any]:
         answer = self.http.get(f"/subjects/{subject}/context", params=params)

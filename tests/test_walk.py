@@ -4,6 +4,7 @@ changes nothing. In English and Chinese, with each extractor, on the product as 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from agent_bridge.demo import CUSTOMER_SUBJECT
 from tests.live import Bridge, Demo, chromium, sign_in
-from tests.messages_server import MessagesServer
+from tests.messages_server import MessagesServer, Reply, answer, change
 
 pytestmark = [pytest.mark.live, pytest.mark.browser]
 
@@ -36,23 +37,23 @@ ENGLISH = {
         {"key": "milk", "value": "wants oat milk instead of cow milk", "category": "preference"},
         {"key": "delivery_time", "value": "never take delivery before ten in the morning", "category": "constraint"},
     ],
+    "quote": "I always want oat milk instead of cow milk",
     "find": ["oat milk", "before ten in the morning"],
     "corrected": "Oat milk, the barista kind",
     "own": ("Ice cream", "Pistachio, in a tub"),
-    "everything": "forget everything",
 }
 CHINESE = {
     "language": "zh-hant",
     "customer": ("fern-1002", "tom@example.org"),
-    "said": ["我通常買燕麥奶，不買牛奶。", "我不要早上十點以前送貨。"],
+    "said": ["我通常買燕麥奶，不買牛奶。", "我從不買塑膠袋。"],
     "changes": [
         {"key": "milk", "value": "通常買燕麥奶", "category": "preference"},
-        {"key": "delivery_time", "value": "不要早上十點以前送貨", "category": "constraint"},
+        {"key": "bags", "value": "從不買塑膠袋", "category": "constraint"},
     ],
-    "find": ["燕麥奶", "早上十點以前送貨"],
+    "quote": "我通常買燕麥奶",
+    "find": ["燕麥奶", "塑膠袋"],
     "corrected": "燕麥奶，咖啡師款",
     "own": ("冰淇淋", "開心果口味，桶裝"),
-    "everything": "忘記全部",
 }
 
 
@@ -68,15 +69,11 @@ def conversation(words: dict[str, Any]) -> dict[str, Any]:
     return {"session_id": f"walk-{words['language']}", "messages": messages}
 
 
-def as_claude_would(request: dict[str, Any]) -> str:
+def as_claude_would(request: dict[str, Any]) -> Reply:
     """Claude's answer to a conversation of this walk: what was said in it, with its quotes."""
     asked = json.dumps(request, ensure_ascii=False)
-    changes = []
-    for words in (ENGLISH, CHINESE):
-        for quote, change in zip(words["said"], words["changes"], strict=True):
-            if quote in asked:
-                changes.append({"action": "remember", "quote": quote, "topics": [], **change})
-    return json.dumps({"changes": changes}, ensure_ascii=False)
+    pairs = [pair for words in (ENGLISH, CHINESE) for pair in zip(words["said"], words["changes"], strict=True)]
+    return answer([change(quote, **said) for quote, said in pairs if quote in asked])
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +90,17 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield running
         running.stop()
         return
-    with MessagesServer(as_claude_would) as server:
+    with MessagesServer() as server:
+        server.will(as_claude_would)
         running = Demo(var, ANTHROPIC_API_KEY="test-key", ANTHROPIC_BASE_URL=server.url)
         yield running
         running.stop()
+
+
+@pytest.fixture
+def agent(demo: Demo) -> Iterator[Bridge]:
+    with Bridge(demo) as bridge:
+        yield bridge
 
 
 @pytest.fixture
@@ -107,19 +111,20 @@ def page(browser: Browser, words: dict[str, Any]) -> Iterator[Page]:
     page = context.new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("response", lambda answer: errors.append(answer.url) if answer.status >= 400 else None)
     yield page
     context.close()
     assert errors == [], "the pages ran without an error and within their content security policy"
 
 
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["english", "chinese"])
-def test_a_fact_travels_the_whole_way(demo: Demo, page: Page, words: dict[str, Any]) -> None:
+def test_a_fact_travels_the_whole_way(demo: Demo, agent: Bridge, page: Page, words: dict[str, Any]) -> None:
     subject, email = words["customer"]
-    agent, talk = Bridge(demo), conversation(words)
+    talk = conversation(words)
     oat, morning = words["find"]
 
     # 1 and 2: handed over, durable, learned by the worker; what the tool said is not.
-    job = agent.hand_over(subject, talk, "walk-1")
+    job = agent.hand_over(subject, talk, f"{subject}-1")
     assert agent.finished(job)["state"] == "done"
     values = [fact["value"] for fact in agent.context(subject)["always"]]
     assert any(oat in value for value in values), values
@@ -129,11 +134,11 @@ def test_a_fact_travels_the_whole_way(demo: Demo, page: Page, words: dict[str, A
     # 3: the customer sees it with its proof, corrects, forgets, adds.
     sign_in(page, demo, email)
     fact = page.locator("li.fact", has=page.locator(".val", has_text=oat))
-    expect(fact.locator("blockquote")).to_contain_text(words["said"][0])
+    expect(fact.locator("blockquote")).to_contain_text(words["quote"])
     expect(fact.locator("time").first).to_be_visible()
     fact.locator("a.btn:not(.plain)").first.click()
-    page.locator("textarea[name=value]").first.fill(words["corrected"])
-    page.locator("form button.main[type=submit]").first.click()
+    page.locator(".fact.editing textarea").fill(words["corrected"])
+    page.locator(".fact.editing button.main").click()
     expect(page.locator(".val", has_text=words["corrected"])).to_be_visible()
 
     other = page.locator("li.fact", has=page.locator(".val", has_text=morning))
@@ -155,25 +160,27 @@ def test_a_fact_travels_the_whole_way(demo: Demo, page: Page, words: dict[str, A
     assert not any(morning in held for held in values)
 
     # 5: the same conversation again, with the same key and with a new one.
-    assert agent.hand_over(subject, talk, "walk-1") == job
-    agent.finished(agent.hand_over(subject, talk, "walk-2"))
+    assert agent.hand_over(subject, talk, f"{subject}-1") == job
+    agent.finished(agent.hand_over(subject, talk, f"{subject}-2"))
     after = [fact["value"] for fact in agent.context(subject)["always"]]
     assert sorted(after) == sorted(values)
 
     # and in the end the customer forgets everything.
     page.goto(f"{demo.base}/control/")
-    page.locator("#everything input[name=sure]").fill(words["everything"])
+    phrase = re.search("[“「](.+)[”」]", page.locator("#everything label").inner_text())
+    assert phrase
+    page.locator("#everything input[name=sure]").fill(phrase[1])
     page.locator("#everything button.bad").click()
     expect(page.locator(".receipt")).to_be_visible()
     assert agent.context(subject)["always"] == []
-    agent.finished(agent.hand_over(subject, talk, "walk-3"))
+    agent.finished(agent.hand_over(subject, talk, f"{subject}-3"))
     assert agent.context(subject)["always"] == []
 
 
-@pytest.mark.parametrize("words", [ENGLISH], ids=["english"])
-def test_the_demo_stops_and_starts_again_with_its_data(demo: Demo, words: dict[str, Any]) -> None:
-    agent = Bridge(demo)
+def test_the_demo_stops_and_starts_again_with_its_data(demo: Demo, agent: Bridge) -> None:
+    agent.finished(agent.hand_over(CUSTOMER_SUBJECT, conversation(ENGLISH), "before-the-stop"))
     before = agent.context(CUSTOMER_SUBJECT)
+    assert before["always"]
     demo.stop()
     demo.start()
-    assert Bridge(demo).context(CUSTOMER_SUBJECT)["always"] == before["always"]
+    assert agent.context(CUSTOMER_SUBJECT)["always"] == before["always"]
