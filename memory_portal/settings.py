@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
-from django.utils.translation import gettext_lazy as _
 
 env = environ.FileAwareEnv()  # NAME_FILE holds the path of a file with the value, for secrets
 
@@ -42,10 +42,8 @@ def secret(name: str) -> str:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:  # made 0600
             file.write(secrets.token_urlsafe(48))
-        try:
-            kept.hardlink_to(file.name)  # the first of two racers wins
-        except FileExistsError:
-            pass
+        with suppress(FileExistsError):  # the first of two racers wins
+            kept.hardlink_to(file.name)
         Path(file.name).unlink()
     return kept.read_text()
 

@@ -12,10 +12,9 @@ from django.core.checks import Error
 from pytest_django import Settings
 
 from memory_portal.checks import policy_file
-from memory_portal.enums import Origin, Reason
+from memory_portal.enums import ActorKind, Origin, Reason
 from memory_portal.store import policy as rules
 from memory_portal.store.types import Actor, Draft, Held
-from memory_portal.enums import ActorKind
 from tests.conftest import NOW
 
 SHIPPED = Path(__file__).resolve().parent.parent / "memory_policy.toml"

@@ -69,7 +69,7 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_development_makes_its_own_secrets_once_and_keeps_them_private(tmp_path: Path) -> None:
-    development = {name: None for name in SAFE} | {"VAR_DIR": str(tmp_path), "DATABASE_URL": SAFE["DATABASE_URL"]}
+    development = dict.fromkeys(SAFE) | {"VAR_DIR": str(tmp_path), "DATABASE_URL": SAFE["DATABASE_URL"]}
     assert load(**development).returncode == 0
     kept = tmp_path / "secrets" / "secret_key"
     first = kept.read_text()

@@ -328,7 +328,7 @@ def readable(erased: set[str]) -> list[str]:
     pattern = "|".join(sorted(erased))
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
-        search = " UNION ALL ".join(f"SELECT '{table}' FROM \"{table}\" t WHERE t::text ~* %s" for table in tables)  # noqa: S608
+        search = " UNION ALL ".join(f"SELECT '{table}' FROM \"{table}\" t WHERE t::text ~* %s" for table in tables)
         cursor.execute(search, [pattern] * len(tables))
         return [row[0] for row in cursor.fetchall()]
 

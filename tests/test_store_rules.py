@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from pytest_django import DjangoAssertNumQueries
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory_portal import store
 from memory_portal.enums import ActorKind, ChangeAction, EventKind, FactState, FreezeReason, Origin, Reason
@@ -440,11 +439,12 @@ def test_forgetting_a_safety_fact_on_an_agents_word_is_a_question() -> None:
 def test_staff_may_neither_remove_nor_rewrite_a_safety_fact(act: str) -> None:
     consent()
     learn("allergy", "allergic to shellfish", "safety")
+    acts = {
+        "forget": lambda: store.forget(alice(), [one("allergy").id], STAFF, now=LATER),
+        "correct": lambda: correct(one("allergy"), "eats everything", actor=STAFF),
+    }
     with pytest.raises(store.MemoryWriteRejected):
-        if act == "forget":
-            store.forget(alice(), [one("allergy").id], STAFF, now=LATER)
-        else:
-            correct(one("allergy"), "eats everything", actor=STAFF)
+        acts[act]()
     assert held(LATER) == {"allergy": "allergic to shellfish"}
 
 

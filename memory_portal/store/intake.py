@@ -75,7 +75,7 @@ def forget(draft: Draft, held: Held, actor: Actor) -> Decision:
         return Propose(draft, Reason.WEAKENS_SAFETY, fact)
     if draft.said_at < fact.said_at:
         return Refuse(Reason.STALE)
-    if draft.suspicion or outranks(fact.origin, draft.origin) and not draft.source_quote:
+    if draft.suspicion or (outranks(fact.origin, draft.origin) and not draft.source_quote):
         return Propose(draft, draft.suspicion or Reason.LOWER_RANK, fact)
     return Forget(draft, fact)
 
@@ -88,7 +88,7 @@ def remembered_deletion(draft: Draft, verdict: dedupe.Verdict, held: Held, mac: 
         return None  # It stands already, by a right of its own.
     value, quote = mac(draft.value), mac(draft.source_quote) if draft.source_quote else ""
     for stone in held.buried:
-        same_words = value == stone.value_mac or bool(quote) and quote == stone.quote_mac
+        same_words = value == stone.value_mac or (bool(quote) and quote == stone.quote_mac)
         if stone.dismissed:
             if same_words:
                 return Refuse(Reason.DISMISSED_BEFORE)

@@ -316,7 +316,7 @@ def _apply(desk: Desk, decision: Decision, stamps: Mapping[str, datetime | None]
 
 
 def _stamp(draft: Draft, stamps: Mapping[str, datetime | None]) -> datetime | None:
-    return stamps[draft.key] if draft.key in stamps else draft.said_at
+    return stamps.get(draft.key, draft.said_at)
 
 
 def _remember(desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], kind: EventKind | None = None) -> Fact:
