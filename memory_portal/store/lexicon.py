@@ -19,7 +19,7 @@ from memory_portal.store.words import tokens
 WIDER_SHARE = 0.4
 """How much a word says of the departments around its own: `sofa` is furniture for certain, and a little bit home."""
 
-_LONGEST = 3
+_LONGEST = 6  # stems: three words, two stems each in Spanish and German
 _COMPOUND, _PART = 8, 4
 """From eight letters on, a word unknown as a whole may be known by an end of four or more: Wanderschuhe."""
 
@@ -35,7 +35,7 @@ class Lexicon(NamedTuple):
     words: Mapping[str, frozenset[str]]
     """The departments of a stem."""
     phrases: Mapping[tuple[str, ...], frozenset[str]]
-    """The departments of two or three stems in a row."""
+    """The departments of stems in a row."""
     heads: frozenset[str]
     """The stems that phrases begin with."""
     wider: Mapping[str, frozenset[str]]
@@ -109,17 +109,20 @@ def _by_its_end(word: str) -> frozenset[str]:
 @lru_cache(1)
 def lexicon() -> Lexicon:
     """The departments of the file, read on first use."""
-    departments: dict[tuple[str, ...], set[str]] = {}
     around: dict[str, list[str]] = {}
+    entries: list[tuple[str, str, str]] = []
     for head, lines in _blocks():
-        if head.startswith(("same ", "light ")):
-            continue
-        name, _, wider = head.partition(" < ")
-        around[name] = wider.split(", ") if wider else []
-        for language, _, entries in (line.partition(": ") for line in lines):
-            for entry in entries.split(", "):
-                for run in _runs(language, entry):
-                    departments.setdefault(run, set()).add(name)
+        if not head.startswith(("same ", "light ")):
+            name, _, wider = head.partition(" < ")
+            around[name] = wider.split(", ") if wider else []
+            for language, _, words in (line.partition(": ") for line in lines):
+                entries += ((language, word, name) for word in words.split(", "))
+    departments: dict[tuple[str, ...], set[str]] = {}
+    for language, word, name in sorted(entries, key=lambda entry: entry[0] != "en"):
+        first, *others = _runs(language, word)
+        # The second stem of a Spanish or German word must not be an English word: playa is not play.
+        for run in (first, *(run for run in others if run not in departments)):
+            departments.setdefault(run, set()).add(name)
     names = {*around, *chain.from_iterable(around.values())}
     return Lexicon(
         words={run[0]: frozenset(where) for run, where in departments.items() if len(run) == 1},

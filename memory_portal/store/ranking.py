@@ -104,7 +104,8 @@ def request_for(text: str, *places: str) -> Request:
     """What a text looks for, in these places of a card."""
     stems, light = lexicon.stems(text), lexicon.light()
     words = {place + stem: WEIGHTS[place] * (LIGHT if stem in light else 1.0) for place in places for stem in stems}
-    departments = {name: DEPARTMENT * clarity for name, clarity in lexicon.subjects(stems).items()}
+    subjects = lexicon.subjects(tuple(stem for stem in stems if stem not in light))
+    departments = {name: DEPARTMENT * clarity for name, clarity in subjects.items()}
     size = sum(LIGHT if stem in light else 1.0 for stem in set(stems)) + sum(departments.values())
     return Request(words, departments, size)
 

@@ -25,7 +25,7 @@ LOOKUP_CAP = 20
 TAIL = 0.15
 """A look-up leaves out what scores less than this share of the best."""
 
-ENOUGH = 1.8
+ENOUGH = 1.75
 """The evidence layer 2 asks for, in words that only this fact has."""
 ENOUGH_SAID_ALONE = 0.63 * ENOUGH
 """For a fact about which nobody wrote topics: it has fewer words to be found by."""
