@@ -30,8 +30,8 @@ def private(path: Path) -> str:
 def transport_options(broker: str) -> dict[str, Any]:
     if broker.startswith("filesystem:"):
         # One folder for both directions: the worker takes what the web process put there.
-        bell = private(Path(settings.VAR) / "broker" / "bell")
-        control = private(Path(settings.VAR) / "broker" / "control")
+        folder = Path(private(Path(settings.VAR) / "broker"))
+        bell, control = private(folder / "bell"), private(folder / "control")
         return {
             "data_folder_in": bell,
             "data_folder_out": bell,
