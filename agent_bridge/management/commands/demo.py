@@ -115,8 +115,13 @@ def write_private(path: Path, text: str) -> None:
 
 def start(port: int) -> dict[str, subprocess.Popen[bytes]]:
     """Web, worker and scheduler, each its own process group, so that a Ctrl-C reaches them through us and in order."""
-    # A person who tries the product should not wait for a conversation to go quiet as long as a busy shop does.
-    env = {"EXTRACTION_DEBOUNCE": "2", **os.environ, "DATABASE_URL": settings.DATABASE_URL, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
+    env = {
+        "EXTRACTION_DEBOUNCE": "2",  # whoever tries the product should not wait as long as a busy shop does
+        "PYTHONWARNINGS": "ignore",  # this terminal is for the person who tries it
+        "PYTHONUNBUFFERED": "1",
+        **os.environ,
+        "DATABASE_URL": settings.DATABASE_URL,
+    }
     web = ["granian", "--interface", "wsgi", "--workers", "2", "--blocking-threads", "2", "--log-level", "warning"]
     celery = ["celery", "--quiet", "-A", "agent_bridge"]
     quiet = ["--loglevel", "WARNING"]
@@ -172,7 +177,9 @@ def stop(processes: dict[str, subprocess.Popen[bytes]]) -> None:
 def banner(address: str, password: str, key: str) -> str:
     customer, subject = demo.CUSTOMER_EMAIL, demo.CUSTOMER_SUBJECT
     bridge = f"{address}/bridge/v1"
-    says = '{"session_id":"try-1","messages":[{"role":"user","content":"I always want oat milk instead of cow milk."}]}'
+    says = '{"session_id":"try-1","messages":[{"role":"user","content":"I never eat mushrooms."}]}'
+    headers = '-H "Authorization: Bearer $KEY" -H "Content-Type: application/json"'
+    job_id = """sed -n 's/.*"job_id": *"\\([^"]*\\)".*/\\1/p'"""
     engine = "Claude" if settings.EXTRACTOR == "claude" else "the offline extractor (set ANTHROPIC_API_KEY for Claude)"
     return f"""
   What we remember about you   {address}/
@@ -186,7 +193,7 @@ def banner(address: str, password: str, key: str) -> str:
 
 KEY={key}
 curl -s -H "Authorization: Bearer $KEY" {bridge}/subjects/{subject}/context
-JOB=$(curl -s -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{says}' {bridge}/subjects/{subject}/turns | sed -n 's/.*"job_id": *"\\([^"]*\\)".*/\\1/p')
+JOB=$(curl -s {headers} -d '{says}' {bridge}/subjects/{subject}/turns | {job_id})
 curl -s -H "Authorization: Bearer $KEY" {bridge}/jobs/$JOB
 
   Ctrl-C stops all of it and keeps the data; make demo ARGS=--reset starts afresh.
