@@ -1,7 +1,7 @@
 """Who is calling. In: the key an agent shows. Out: a Grant, the same for REST and MCP, or NotAuthenticated with a code.
 
-A key is `mp_live_` or `mp_test_`, 43 signs of base62 for 32 random bytes, and 6 for their checksum, so that a typo is told from a
-wrong key without asking the database. Kept of it: a look-up prefix and an HMAC under a versioned pepper. Imports models only.
+A key is `mp_live_` or `mp_test_`, 43 signs of base62 for 32 random bytes, and 6 for their checksum, so that a typo is told
+from a wrong key without asking the database. Kept of it: a look-up prefix and an HMAC under a versioned pepper.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KEY_LIKE = re.compile(r"mp_(?:live|test)_[0-9A-Za-z]{8,}")
 
 
 class NotAuthenticated(Exception):
-    """`code` is one of key_missing, key_malformed, key_unknown, key_revoked, key_expired: each in the table of problems."""
+    """`code`: key_missing, key_malformed, key_unknown, key_revoked or key_expired, each in the table of problems."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -62,7 +62,7 @@ class TooManyCalls(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a caller may do: under which key, for which profile's customers, and for which one of them where that is bound."""
+    """What a caller may do: under which key, for which profile's customers, and for which one where that is bound."""
 
     key: AgentKey
     profile: str
@@ -115,7 +115,7 @@ def prefix(key: str) -> str:
 
 @lru_cache(maxsize=4)
 def peppers(setting: str) -> dict[int, bytes]:
-    """`AGENT_KEY_PEPPER` is one secret, version 1, or several as `2:secret,1:secret`: the highest makes, all recognise."""
+    """`AGENT_KEY_PEPPER` is one secret, version 1, or several as `2:new,1:old`: the highest makes, all recognise."""
     parts = [re.fullmatch(r"(\d{1,4}):(.+)", part.strip()) for part in setting.split(",")]
     if all(parts):
         return {int(part[1]): part[2].encode() for part in parts if part}
@@ -182,8 +182,8 @@ def revoke(key: AgentKey, *, now: datetime) -> None:
 
 # --- a call -----------------------------------------------------------------------------------------------------------
 
-# One round trip: find the key, count the call for it and for all, touch the time of last use once a minute. Only a live key
-# counts. Every call takes its own key's row before the common one, so two of them cannot wait for each other in a circle.
+# One round trip: find the key, count the call for it and for all, touch the time of last use once a minute. Only a live
+# key counts. Every call takes its own key's row before the common one, so no two of them wait for each other in a circle.
 CALL = """
 WITH held AS (
     SELECT * FROM agent_bridge_agentkey WHERE prefix = %(prefix)s AND digest = ANY(%(digests)s)
@@ -200,7 +200,8 @@ WITH held AS (
         started_at = CASE WHEN w.started_at <= %(minute_ago)s THEN %(now)s ELSE w.started_at END
     RETURNING name, started_at, calls
 )
-SELECT held.*, own.calls AS own_calls, own.started_at AS own_since, whole.calls AS all_calls, whole.started_at AS all_since
+SELECT held.*, own.calls AS own_calls, own.started_at AS own_since,
+    whole.calls AS all_calls, whole.started_at AS all_since
 FROM held
 LEFT JOIN counted AS own ON own.name <> 'whole'
 LEFT JOIN counted AS whole ON whole.name = 'whole'

@@ -65,7 +65,7 @@ def subject_of(request: AgentRequest, segment: str) -> store.Subject:
 
 
 def key_of(segment: str) -> str:
-    """The fact's key, normalised. A route's own word is refused: a server decodes %2F, so it may end a customer's id."""
+    """The fact's key, normalised. A route's own word is refused: as servers decode %2F, it may end a customer's id."""
     if segment in ROUTE_WORDS:
         detail = "send this name, or a customer id with a slash, as ~ and its base64url"
         raise problems.invalid("key", "ambiguous", detail)
@@ -121,7 +121,7 @@ def cacheable(response: HttpResponse, etag: str) -> HttpResponse:
 
 
 def etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, version: int, until: datetime) -> str:
-    """Equal for equal answers, and says until when: so that a 304 needs no fact, and no expired fact outlives its end."""
+    """Equal for equal answers, and says until when: a 304 needs no fact, and no expired fact outlives its end."""
     parts = (
         store.current_policy().fingerprint,
         subject.profile,

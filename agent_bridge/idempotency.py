@@ -1,7 +1,7 @@
-"""Once: a write with an Idempotency-Key takes effect once, however often it is sent. In: the write. Out: its answer, or a later one.
+"""A write with an Idempotency-Key takes effect once, however often it is sent. In: the write. Out: its answer, or a later one.
 
-The row holds a MAC of the request, the status and which thing it made, never a body, and is committed with the effect itself:
-either both are there or neither. A repeated request is answered from what is there now.
+The row holds a MAC of the request, the status and which thing it made, never a body, and is committed with the effect
+itself: either both are there or neither. A repeated request is answered from what is there now.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def once(
     *,
     now: datetime,
 ) -> HttpResponse:
-    """`write()`, or for a request that was done already `again(status, resource)`. Without the header, always `write()`."""
+    """`write()`, or for a request that was done already `again(status, resource)`. Without the header, `write()`."""
     name = request.headers.get("Idempotency-Key")
     if name is None:
         return write().response

@@ -1,4 +1,4 @@
-"""The bridge's own rows: who may call, what was handed over, what was already answered. Imports memory_portal.models by name only."""
+"""The bridge's own rows: who may call, what was handed over, what was answered. Names memory_portal.models, imports nothing."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class IdempotencyKey(models.Model):
 
 
 class CallWindow(models.Model):
-    """How many calls came in since `started_at`, by key and for the whole. Unlogged: after a crash of the database it counts anew."""
+    """How many calls came in since `started_at`, by key and for the whole. Unlogged: a crash lets it count anew."""
 
     name = models.CharField(max_length=32, primary_key=True)
     started_at = models.DateTimeField()

@@ -1,7 +1,7 @@
-"""Every way the bridge says no. In: a code, or an error of the store, of the wire or of the database. Out: RFC 9457 problem+json.
+"""Every way the bridge says no. In: a code, an error of the store or what pydantic found. Out: problem+json (RFC 9457).
 
-One table holds each code's status, title and meaning. A problem names fields, limits and reason codes; it never repeats a value,
-a quote, a subject or a path. Imports the store's door and models only.
+One table holds each code's status, title and meaning. A problem names fields, limits and reason codes; it never repeats a
+value, a quote, a subject or a path. Imports the store's door only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "key_in_query": Kind(
         400,
         "A key stands in the address.",
-        "Addresses end up in logs. Send the key in the Authorization header, and replace the one you sent: it may have been seen.",
+        "Addresses end up in logs. Send the key in the Authorization header, and replace the one you sent.",
     ),
     # 401, 403: who asks
     "key_missing": Kind(401, "A key is needed.", "Send `Authorization: Bearer` and your agent key."),
@@ -89,7 +89,7 @@ NEVER_KEPT = frozenset(
         Reason.EMAIL, Reason.SECRET, Reason.LINK, Reason.MARKUP, Reason.FILTER_FAILED,
     }
 )  # fmt: skip
-"""Reasons that lie in the words themselves: the same request will never pass. All others lie in what holds right now."""
+"""Reasons that lie in the words themselves: the same request never passes. All others lie in what holds right now."""
 
 
 @dataclass
@@ -182,7 +182,7 @@ LIMITS = ("max_length", "min_length", "ge", "le", "limit")
 
 
 def of_validation(errors: Sequence[Mapping[str, Any]], *, root: str = "body") -> Problem:
-    """What pydantic found, each as a pointer, a code, our words and the limit. Locations below `root` become JSON pointers."""
+    """What pydantic found, each as a pointer, a code, our words and the limit. What lies below `root` is a JSON pointer."""
     return Problem("invalid", errors=[_told(error, root) for error in errors[:20]])
 
 

@@ -1,6 +1,6 @@
-"""The bridge over HTTP, `/bridge/v1/`. Each operation: authenticate, parse, one call, answer. Knows no rule of the store's.
+"""The bridge over HTTP, `/bridge/v1/`. Each operation: authenticate, parse, one call, answer. Knows no rule of the store.
 
-In: requests with an agent's key. Out: JSON, a fenced block, or a problem. `Now` is read once a request, here.
+In: requests with an agent's key. Out: JSON, a fenced block, or a problem.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ api = Bridge(
     summary="What every turn should know",
 )
 def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQuery]) -> HttpResponse:
-    """Layer 1: every safety and constraint fact, then the most recent others. `format=block` answers fenced text for a prompt."""
+    """Layer 1: every safety and constraint fact, then the most recent others. `format=block` is fenced text for a prompt."""
     return context(request, subject_id, ContextRequest(**query.model_dump()))
 
 
@@ -192,7 +192,7 @@ def read_purge_generation(request: AgentRequest, subject_id: str) -> HttpRespons
     summary="Remember or overwrite one fact",
 )
 def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -> HttpResponse:
-    """Remember a fact, or with `If-Match` overwrite it. 202 means that the customer is asked first; `reason` says why."""
+    """Remember a fact, or with `If-Match` overwrite it. 202: the customer is asked first, and `reason` says why."""
     subject, now = subject_of(request, subject_id), request.now
     may_write = request.auth.allows(WRITE)
     draft = store.draft(
@@ -327,7 +327,7 @@ def clear_facts(request: AgentRequest, subject_id: str) -> HttpResponse:
     summary="Hand over a finished conversation",
 )
 def hand_over_turns(request: AgentRequest, subject_id: str, data: TurnsIn) -> HttpResponse:
-    """Answers 202 once the conversation cannot be lost any more; reading it happens later. Tool blocks are dropped here."""
+    """Answers 202 once the conversation cannot be lost any more; it is read later. Tool blocks are dropped here."""
     memory_on()
     subject, now = subject_of(request, subject_id), request.now
     turns = [Turn(role, text, said_at) for role, text, said_at in data.said(now)]

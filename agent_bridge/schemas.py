@@ -1,6 +1,6 @@
-"""The shapes on the wire, unknown fields forbidden. In: parsed JSON. Out: models with every length checked, and turns of text only.
+"""The shapes on the wire, unknown fields forbidden. In: parsed JSON. Out: models, every length checked, and turns of text only.
 
-A limit that is broken is named with its number. Tool blocks, images and thinking end here: nothing after this module sees them.
+A broken limit is named with its number. Tool blocks, images and thinking end here: nothing after this module sees them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class FactIn(Moment):
 
 
 class DecisionOut(BaseModel):
-    """What a write came to: `learned`, `updated`, `renewed`, or `proposed` with the reason for which the customer is asked."""
+    """What a write came to: `learned`, `updated`, `renewed`; or `proposed`, with why the customer is asked."""
 
     decision: str
     reason: str | None = None

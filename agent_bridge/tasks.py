@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import jobs
+from agent_bridge import idempotency, jobs
 from agent_bridge.celery import app
 from memory_portal import store
 
@@ -21,4 +21,6 @@ def sweep() -> None:
 
 @app.task(name="agent_bridge.retention")  # type: ignore[untyped-decorator]
 def retention() -> None:
-    store.sweep(now=timezone.now())
+    now = timezone.now()
+    store.sweep(now=now)
+    idempotency.purge(now=now)

@@ -1,7 +1,7 @@
 """The rim of the bridge: what is checked before any view and said after it. In: a request. Out: an answer, always ours.
 
-A body is read once, up to its limit, and refused before it is parsed where its length or type is wrong. Nothing leaves as HTML,
-with a cookie, or with a traceback.
+A body is read once, up to its limit, and refused before it is parsed where its length or type is wrong. No refusal leaves as
+HTML, with a cookie, or with a traceback.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ View = Callable[..., HttpResponse]
 
 
 def guard(view: View, limit: Callable[[], int], query: Collection[str] = ()) -> View:
-    """A view of the bridge with its rim. `limit` answers how many bytes a body may have, `query` names the parameters."""
+    """A view of the bridge with its rim. `limit` tells how many bytes a body may have, `query` names the parameters."""
 
     @csrf_exempt  # keys in a header, never a cookie
     @wraps(view)
@@ -143,7 +143,7 @@ class StrictJSON(Parser):
 
 
 def walk(value: object) -> Iterator[tuple[str, int, str]]:
-    """Each string of a parsed body, names included, as (pointer, depth, text), and each thing that is nested too deeply."""
+    """Each string of a parsed body, names included, as (pointer, depth, text), and each thing nested too deeply."""
     waiting: list[tuple[str, int, object]] = [("", 0, value)]
     while waiting:
         pointer, depth, here = waiting.pop()

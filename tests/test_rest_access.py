@@ -1,4 +1,4 @@
-"""Every operation of the live schema against every kind of caller: an exact table, in which no operation may be missing."""
+"""Every operation of the live schema against every kind of caller: an exact table, and no operation may be missing."""
 
 from __future__ import annotations
 

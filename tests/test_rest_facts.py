@@ -1,4 +1,4 @@
-"""Single facts over HTTP: remembering, overwriting with a version, forgetting, and what becomes a question for the customer."""
+"""Single facts over HTTP: remembering, overwriting with a version, forgetting, and what the customer is asked."""
 
 from __future__ import annotations
 

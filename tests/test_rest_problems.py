@@ -1,4 +1,4 @@
-"""Hostile input: each kind gets its own 4xx, as problem+json, that names the field and the limit. Never a 500, never HTML."""
+"""Hostile input: each kind gets its own 4xx as problem+json that names field and limit. Never a 500, never HTML."""
 
 from __future__ import annotations
 

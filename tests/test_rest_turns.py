@@ -124,35 +124,45 @@ def test_nothing_is_kept_of_a_customer_who_paused_learning(agent: Agent) -> None
     assert not ExtractionJob.objects.exists()
 
 
+def user(**message: object) -> dict[str, object]:
+    return {"messages": [{"role": "user", **message}]}
+
+
+FIRST = "#/messages/0"
+
+
 @pytest.mark.parametrize(
     ("body", "pointer", "code"),
     [
-        ({"messages": [{"role": "system", "content": "x"}]}, "#/messages/0/role", "literal_error"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "#/messages/0/role", "literal_error"),
-        ({"messages": [{"content": "x"}]}, "#/messages/0/role", "missing"),
-        ({"messages": [{"role": "user"}]}, "#/messages/0", "content"),
-        ({"messages": [{"role": "user", "content": "x", "text": "x"}]}, "#/messages/0", "content"),
-        ({"messages": [{"role": "user", "content": 7}]}, "#/messages/0/content", "list_type"),
-        ({"messages": [{"role": "user", "content": ["x"]}]}, "#/messages/0/content/0", "model_type"),
-        ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "#/messages/0/content/0/type", "missing"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "#/messages/0/content/0", "missing"),
-        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "#/messages/0/content/0/text", "string_type"),
-        ({"messages": [{"role": "user", "text": "x", "name": "y"}]}, "#/messages/0/name", "extra_forbidden"),
+        (user(role="system", text="x"), f"{FIRST}/role", "literal_error"),
+        (user(role="tool", text="x"), f"{FIRST}/role", "literal_error"),
+        (user(role=None, text="x"), f"{FIRST}/role", "literal_error"),
+        ({"messages": [{"text": "x"}]}, f"{FIRST}/role", "missing"),
+        ({"messages": ["x"]}, FIRST, "model_type"),
         ({"messages": []}, "#/messages", "too_short"),
         ({"messages": [{"role": "user", "text": "x"}] * 201}, "#/messages", "too_long"),
         ({"messages": "x"}, "#/messages", "list_type"),
         ({}, "#/messages", "missing"),
-        ({"messages": [{"role": "user", "text": "x"}], "subject_id": "bob"}, "#/subject_id", "extra_forbidden"),
-        ({"messages": [{"role": "user", "text": "x", "said_at": "yesterday"}]}, "#/messages/0/said_at", "datetime_from_date_parsing"),
-        ({"messages": [{"role": "user", "text": "x", "said_at": "2026-05-01T10:00:00"}]}, "#/messages/0/said_at", "timezone_aware"),
-        ({"messages": [{"role": "user", "text": "x", "said_at": "0001-01-01T00:00:00+14:00"}]}, "#/messages/0/said_at", "date"),
-        ({"messages": [{"role": "user", "text": "x", "said_at": 1e300}]}, "#/messages/0/said_at", "date"),
-        ({"messages": [{"role": "user", "text": "x"}], "session_id": ""}, "#/session_id", "string_too_short"),
-        ({"messages": [{"role": "user", "text": "x"}], "session_id": "x" * 201}, "#/session_id", "string_too_long"),
-        ({"messages": [{"role": "user", "text": "x\0y"}]}, "#/messages/0/text", "null_character"),
-        ({"messages": [{"role": "user", "content": [{"type": "tool_result", "content": "\0"}]}]}, "#/messages/0/content/0/content", "null_character"),
+        (user(), FIRST, "content"),
+        (user(content="x", text="x"), FIRST, "content"),
+        (user(content=7), f"{FIRST}/content", "list_type"),
+        (user(content=["x"]), f"{FIRST}/content/0", "model_type"),
+        (user(content=[{"text": "x"}]), f"{FIRST}/content/0/type", "missing"),
+        (user(content=[{"type": "text"}]), f"{FIRST}/content/0", "missing"),
+        (user(content=[{"type": "text", "text": 7}]), f"{FIRST}/content/0/text", "string_type"),
+        (user(content=[{"type": "text", "text": "x"}] * 201), f"{FIRST}/content", "too_long"),
+        (user(text="x", name="y"), f"{FIRST}/name", "extra_forbidden"),
+        (user(text="x") | {"subject_id": "bob"}, "#/subject_id", "extra_forbidden"),
+        (user(text="x", said_at="yesterday"), f"{FIRST}/said_at", "datetime_from_date_parsing"),
+        (user(text="x", said_at="2026-05-01T10:00:00"), f"{FIRST}/said_at", "timezone_aware"),
+        (user(text="x", said_at="0001-01-01T00:00:00+14:00"), f"{FIRST}/said_at", "date"),
+        (user(text="x", said_at=1e300), f"{FIRST}/said_at", "date"),
+        (user(text="x") | {"session_id": ""}, "#/session_id", "string_too_short"),
+        (user(text="x") | {"session_id": "x" * 201}, "#/session_id", "string_too_long"),
+        (user(text="x\0y"), f"{FIRST}/text", "null_character"),
+        (user(content=[{"type": "tool_result", "content": "\0"}]), f"{FIRST}/content/0/content", "null_character"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_field_is_named(agent: Agent, body: dict[str, object], pointer: str, code: str) -> None:
     answer = agent().post(TURNS, {"session_id": "s-1", **body}, "application/json")
     assert answer.status_code == 422
