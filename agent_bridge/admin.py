@@ -5,7 +5,7 @@ the same functions as everywhere else.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from django import forms
 from django.contrib import admin, messages
@@ -22,8 +22,14 @@ from agent_bridge.models import AgentKey, ExtractionJob
 from memory_portal import store
 
 
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+
 @admin.register(ExtractionJob)
-class ExtractionJobAdmin(admin.ModelAdmin[ExtractionJob]):
+class ExtractionJobAdmin(ModelAdmin):
     list_display = (
         "id",
         "state",
@@ -112,7 +118,7 @@ class NewKey(forms.ModelForm[AgentKey]):
 
 
 @admin.register(AgentKey)
-class AgentKeyAdmin(admin.ModelAdmin[AgentKey]):
+class AgentKeyAdmin(ModelAdmin):
     list_display = ("name", "profile", "prefix", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = ("profile", "revoked_at")
     ordering = ("-created_at",)
