@@ -24,8 +24,10 @@ from memory_portal import store
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
+    ModelForm = forms.ModelForm[AgentKey]
 else:
     ModelAdmin = admin.ModelAdmin
+    ModelForm = forms.ModelForm
 
 
 @admin.register(ExtractionJob)
@@ -105,7 +107,7 @@ class ExtractionJobAdmin(ModelAdmin):
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
 
 
-class NewKey(forms.ModelForm[AgentKey]):
+class NewKey(ModelForm):
     profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.policy().profiles])
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in auth.SCOPES], widget=forms.CheckboxSelectMultiple
