@@ -32,6 +32,7 @@ _SATURATION, _LENGTH = 1.2, 0.5
 _TYPICAL_LENGTH = {VALUE: 8, KEY: 2, TOPIC: 18, CATEGORY: 1}
 _OTHER_FACTS = 20
 """Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
+_WORDS_OF_A_TOPIC = 5  # in a longer one, a sentence, the other words find the fact
 _UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
 _CARDS, _PARTS = 4_000, 20_000  # of one to four kB each, in this process's memory only
 
@@ -147,6 +148,8 @@ def loosely(facts: Sequence[Fact], topic: str, met: Collection[str]) -> list[flo
     """Scores for words of the topic that no fact has: for a longer word around it, else for a word one letter off."""
     scores = [0.0] * len(facts)
     words = _spelt("", topic, ())
+    if len(words) > _WORDS_OF_A_TOPIC:
+        return scores
     # A single word is meant, even where it reads as a small word of another language: hat, son, war.
     strange = [word for word in words if _is_strange(word, met, alone=len(words) == 1)]
     spelt = [_spelt(fact.key, fact.value, fact.topics) for fact in facts] if strange else []
