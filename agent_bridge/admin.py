@@ -108,7 +108,7 @@ class ExtractionJobAdmin(ModelAdmin):
 
 
 class NewKey(ModelForm):
-    profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.policy().profiles])
+    profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.current_policy().profiles])
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in auth.SCOPES], widget=forms.CheckboxSelectMultiple
     )
