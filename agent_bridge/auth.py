@@ -1,7 +1,8 @@
-"""Who is calling. In: the key an agent shows. Out: a Grant, the same for REST and MCP, or NotAuthenticated with a code.
+"""Who is calling. In: the key or session token an agent shows. Out: a Grant, the same for REST and MCP, or NotAuthenticated.
 
 A key is `mp_live_` or `mp_test_`, 43 signs of base62 for 32 random bytes, and 6 for their checksum, so that a typo is told
-from a wrong key without asking the database. Kept of it: a look-up prefix and an HMAC under a versioned pepper.
+from a wrong key without asking the database. Kept of it: a look-up prefix and an HMAC under a versioned pepper. A session token
+is signed, says for which one customer it is good and until when, and lives no longer than its key.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import ceil
+from typing import Any
 
 from django.conf import settings
+from django.core.signing import BadSignature, Signer
 from django.db import transaction
 
 from agent_bridge.models import AgentKey
@@ -40,12 +43,14 @@ OVERLAP = timedelta(hours=24)
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BODY, CHECK, SHOWN = 43, 6, 8
 KEY = re.compile(rf"(mp_(?:live|test)_)([0-9A-Za-z]{{{BODY}}})([0-9A-Za-z]{{{CHECK}}})")
-KEY_LIKE = re.compile(r"mp_(?:live|test)_[0-9A-Za-z]{8,}")
+KEY_LIKE = re.compile(r"mp_(?:live|test)_[0-9A-Za-z]{8,}|mps_[0-9A-Za-z_-]{8,}")
 """The published pattern: what a secret scanner looks for, and what may stand in no address."""
+
+SESSION = "mps_"
 
 
 class NotAuthenticated(Exception):
-    """`code`: key_missing, key_malformed, key_unknown, key_revoked or key_expired, each in the table of problems."""
+    """`code`: key_missing, key_malformed, key_unknown, key_revoked, key_expired, session_expired; the problems' own codes."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -69,6 +74,8 @@ class Grant:
     agent: str
     scopes: frozenset[str]
     subject: store.Subject | None = None
+    session: str = ""
+    """The session's tag, where a token binds one."""
 
     def allows(self, *any_of: str) -> bool:
         return not self.scopes.isdisjoint(any_of)
@@ -186,7 +193,7 @@ def revoke(key: AgentKey, *, now: datetime) -> None:
 # key counts. Every call takes its own key's row before the common one, so no two of them wait for each other in a circle.
 CALL = """
 WITH held AS (
-    SELECT * FROM agent_bridge_agentkey WHERE prefix = %(prefix)s AND digest = ANY(%(digests)s)
+    SELECT * FROM agent_bridge_agentkey WHERE {which}
 ), live AS (
     SELECT id FROM held WHERE revoked_at IS NULL AND expires_at > %(now)s
 ), used AS (
@@ -206,32 +213,63 @@ FROM held
 LEFT JOIN counted AS own ON own.name <> 'whole'
 LEFT JOIN counted AS whole ON whole.name = 'whole'
 """
+BY_KEY = CALL.format(which="prefix = %(prefix)s AND digest = ANY(%(digests)s)")
+BY_ID = CALL.format(which="id = %(id)s")
 MINUTE = timedelta(minutes=1)
 
 
 def grant(authorization: str, *, now: datetime) -> Grant:
     """What the Authorization header entitles to, counted as one call. Raises NotAuthenticated or TooManyCalls."""
-    scheme, _, key = authorization.partition(" ")
-    key = key.strip()
-    if scheme.lower() != "bearer" or not key:
+    scheme, _, shown = authorization.partition(" ")
+    shown = shown.strip()
+    if scheme.lower() != "bearer" or not shown:
         raise NotAuthenticated("key_missing")
-    if not well_formed(key):
+    if shown.startswith(SESSION):
+        return _of_token(shown, now)
+    if not well_formed(shown):
         raise NotAuthenticated("key_malformed")
-    row = _counted(key, now)
-    if row is None:
+    digests = [digest(shown, pepper) for pepper in peppers(settings.AGENT_KEY_PEPPER).values()]
+    key = _counted(BY_KEY, now, prefix=prefix(shown), digests=digests)
+    return Grant(key, key.profile, key.name, frozenset(key.scopes))
+
+
+def _of_token(token: str, now: datetime) -> Grant:
+    try:
+        told = Signer(salt="agent_bridge.session").unsign_object(token.removeprefix(SESSION))
+    except BadSignature:
+        raise NotAuthenticated("key_unknown") from None
+    if told["until"] <= now.timestamp():
+        raise NotAuthenticated("session_expired")
+    key = _counted(BY_ID, now, id=told["key"])
+    scopes = frozenset(told["scopes"]).intersection(key.scopes)
+    return Grant(key, key.profile, key.name, scopes, store.Subject(told["subject"], key.profile), told["session"])
+
+
+def _counted(sql: str, now: datetime, **which: Any) -> AgentKey:
+    """The live key that `which` names, after its call was counted."""
+    key = next(iter(AgentKey.objects.raw(sql, which | {"now": now, "minute_ago": now - MINUTE})), None)
+    if key is None:
         raise NotAuthenticated("key_unknown")
-    if row.revoked_at is not None:
+    if key.revoked_at is not None:
         raise NotAuthenticated("key_revoked")
-    if row.expires_at <= now:
+    if key.expires_at <= now:
         raise NotAuthenticated("key_expired")
-    counted = vars(row)
+    counted = vars(key)
     for whose, limit in (("own", settings.BRIDGE_CALLS_PER_KEY), ("all", settings.BRIDGE_CALLS)):
         if counted[f"{whose}_calls"] > limit:
             raise TooManyCalls(max(1, ceil((counted[f"{whose}_since"] + MINUTE - now).total_seconds())))
-    return Grant(row, row.profile, row.name, frozenset(row.scopes))
+    return key
 
 
-def _counted(key: str, now: datetime) -> AgentKey | None:
-    digests = [digest(key, pepper) for pepper in peppers(settings.AGENT_KEY_PEPPER).values()]
-    values = {"prefix": prefix(key), "digests": digests, "now": now, "minute_ago": now - MINUTE}
-    return next(iter(AgentKey.objects.raw(CALL, values)), None)
+def session_token(
+    key: AgentKey, subject: store.Subject, session: str, scopes: Iterable[str], *, until: datetime
+) -> str:
+    """A token for one customer and one session (its tag) with these of the key's scopes. Revoking the key ends it."""
+    told = {
+        "key": key.pk,
+        "subject": subject.subject_id,
+        "session": session,
+        "scopes": sorted(scopes),
+        "until": int(until.timestamp()),
+    }
+    return SESSION + Signer(salt="agent_bridge.session").sign_object(told)

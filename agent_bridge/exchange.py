@@ -61,7 +61,10 @@ def statuses(*more: int) -> dict[int, type[BaseModel]]:
 
 def subject_of(request: AgentRequest, segment: str) -> store.Subject:
     """The customer the path names, within the key's own profile: another profile's is one that does not exist."""
-    return store.Subject(meant(segment, "subject_id"), request.auth.profile)
+    named = store.Subject(meant(segment, "subject_id"), request.auth.profile)
+    if request.auth.subject not in (None, named):
+        raise Problem("subject_bound")
+    return named
 
 
 def key_of(segment: str) -> str:
@@ -83,8 +86,9 @@ def meant(segment: str, name: str) -> str:
         raise problems.invalid(name, "encoding", "after ~ comes base64url of UTF-8, without padding") from None
 
 
-def session_tag(session_id: str | None) -> str:
-    return store.session_tag(session_id) if session_id else ""
+def session_tag(request: AgentRequest, session_id: str | None) -> str:
+    """The tag of the session named in the request, or else of the one its token is bound to."""
+    return store.session_tag(session_id) if session_id else request.auth.session
 
 
 def memory_on() -> None:

@@ -45,9 +45,12 @@ KINDS: Mapping[str, Kind] = {
     "key_unknown": Kind(401, "Nobody knows this key.", "It is well formed, and was not issued here."),
     "key_revoked": Kind(401, "This key was revoked.", "Ask for a new one."),
     "key_expired": Kind(401, "This key has expired.", "Ask for a new one, and rotate it before its end."),
+    "session_expired": Kind(401, "This session token has expired.", "Open a new session with your key."),
     "scope_missing": Kind(
         403, "This key may not do that.", "`scopes` lists what would allow it; any one of them does."
     ),
+    "subject_bound": Kind(403, "This session token is for one customer.", "Open another session for another customer."),
+    "key_needed": Kind(403, "This takes a key.", "A session token cannot open sessions."),
     # 404, 405, 410: what is asked for
     "not_found": Kind(404, "There is no such thing here.", "It never was, it is gone, or it is not yours."),
     "method_not_allowed": Kind(405, "This address takes other methods.", "The Allow header lists them."),

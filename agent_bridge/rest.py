@@ -5,12 +5,15 @@ In: requests with an agent's key. Out: JSON, a fenced block, or a problem.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
 from agent_bridge import jobs, problems
-from agent_bridge.auth import DELETE, PROPOSE, READ, TURNS, WRITE
+from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, session_token
 from agent_bridge.exchange import (
     AgentRequest,
     KeyAuth,
@@ -46,6 +49,8 @@ from agent_bridge.schemas import (
     PageQuery,
     ProblemOut,
     SearchRequest,
+    SessionIn,
+    SessionOut,
     TurnsIn,
     TurnsOut,
 )
@@ -102,7 +107,7 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
         request.auth.actor,
         now=now,
         message=asked.message,
-        session=session_tag(asked.session_id),
+        session=session_tag(request, asked.session_id),
         hidden=request.auth.hidden,
     )
     if asked.format == "block":
@@ -150,7 +155,7 @@ def search_facts(request: AgentRequest, subject_id: str, data: SearchRequest) ->
         data.topic,
         request.auth.actor,
         now=request.now,
-        session=session_tag(data.session_id),
+        session=session_tag(request, data.session_id),
         hidden=request.auth.hidden,
         limit=data.limit,
     )
@@ -202,11 +207,11 @@ def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -
         origin=Origin.AGENT,
         said_at=data.said_at or now,
         now=now,
-        session_id=data.session_id or "",
         agent=request.auth.agent,
         topics=data.topics,
         suspicion=None if may_write else Reason.AGENT_SUGGESTION,
     )
+    draft = replace(draft, source_session_id=session_tag(request, data.session_id))
     seen = version_seen(request)
     versions = {draft.key: seen} if may_write or seen is not None else {}
 
@@ -356,8 +361,8 @@ def hand_over_turns(request: AgentRequest, subject_id: str, data: TurnsIn) -> Ht
 @api.get("/jobs/{job_id}", auth=KeyAuth(TURNS), response={200: JobOut, **statuses(404)}, summary="How far a job is")
 def read_job(request: AgentRequest, job_id: str) -> HttpResponse:
     """The state of a conversation that this key handed over."""
-    job = jobs.of(request.auth.key, job_id)
-    if job is None:
+    job, bound = jobs.of(request.auth.key, job_id), request.auth.subject
+    if job is None or (bound and job.customer_id != getattr(store.find(bound), "pk", None)):
         raise Problem("not_found")
     return said(
         JobOut(
@@ -369,6 +374,25 @@ def read_job(request: AgentRequest, job_id: str) -> HttpResponse:
             finished_at=job.finished_at,
         )
     )
+
+
+@api.post(
+    "/sessions",
+    auth=KeyAuth(*SCOPES),
+    response={201: SessionOut, **statuses(415)},
+    summary="Open a session for one customer",
+)
+def open_session(request: AgentRequest, data: SessionIn) -> HttpResponse:
+    """A short-lived token that reaches this customer only: what an agent may hold, and what MCP takes."""
+    if request.auth.subject:
+        raise Problem("key_needed")
+    subject = store.Subject(data.subject_id, request.auth.profile)
+    scopes = request.auth.scopes if data.scopes is None else frozenset(data.scopes)
+    if missing := sorted(scopes - request.auth.scopes):
+        raise Problem("scope_missing", more={"scopes": [scope for scope in missing if scope in SCOPES]})
+    until = min((request.now + timedelta(minutes=data.minutes)).replace(microsecond=0), request.auth.key.expires_at)
+    token = session_token(request.auth.key, subject, store.session_tag(data.session_id), scopes, until=until)
+    return said(SessionOut(token=token, expires_at=until, scopes=sorted(scopes)), 201)
 
 
 @api.get("/health", auth=None, response={200: HealthOut, 503: ProblemOut}, summary="Whether the bridge answers")

@@ -126,6 +126,24 @@ class GenerationOut(BaseModel):
     purge_generation: int
 
 
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+class SessionIn(Closed):
+    """`scopes` left out are all of the key's."""
+
+    subject_id: Annotated[str, Field(min_length=1, max_length=store.SUBJECT_LIMIT)]
+    session_id: SessionId
+    scopes: Annotated[list[Annotated[str, Field(max_length=24)]], Field(min_length=1, max_length=10)] | None = None
+    minutes: Annotated[int, Field(ge=1, le=24 * 60)] = 60
+
+
+class SessionOut(BaseModel):
+    token: str
+    expires_at: datetime
+    scopes: list[str]
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
