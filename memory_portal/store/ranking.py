@@ -24,7 +24,7 @@ from memory_portal.store.types import Fact
 VALUE, KEY, TOPIC, CATEGORY = "v:", "k:", "t:", "c:"
 WEIGHTS: Mapping[str, float] = {VALUE: 1.0, KEY: 0.3, TOPIC: 1.0, CATEGORY: 1.0}
 DEPARTMENT = 0.5
-LIGHT = 0.4
+LIGHT = 0.5
 LOOSE = 0.6
 """What a part of a word, or a word one letter off, is worth beside the word itself."""
 

@@ -22,7 +22,7 @@ RECORD_CHARS = 90
 
 PREFETCH_CAP = 5
 LOOKUP_CAP = 20
-TAIL = 0.15
+TAIL = 0.1
 """A look-up leaves out what scores less than this share of the best."""
 
 ENOUGH = 1.75
