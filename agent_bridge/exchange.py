@@ -17,9 +17,10 @@ from ninja.security.base import AuthBase
 from pydantic import BaseModel
 
 from agent_bridge import problems
-from agent_bridge.auth import Grant, grant
+from agent_bridge.auth import READ, Grant, grant
+from agent_bridge.idempotency import Written
 from agent_bridge.problems import Problem
-from agent_bridge.schemas import ContextRequest, ProblemOut
+from agent_bridge.schemas import ContextRequest, DecisionOut, FactOut, ProblemOut
 from memory_portal import store
 
 ROUTE_WORDS = frozenset({"context", "facts", "facts:search", "purge_generation", "turns"})
@@ -152,3 +153,30 @@ def end_of(recall: store.Recall, now: datetime) -> datetime:
     """Until when an answer stays true by itself: the next midnight, as ages are told in days, or a fact's own end."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     return min(midnight, recall.until or midnight)
+
+
+# --- what a write came to ---------------------------------------------------------------------------------------------
+
+
+def decided(request: AgentRequest, subject: store.Subject, outcome: store.Outcome) -> Written:
+    """What the store decided, as an answer. Raises the problem for a refusal."""
+    reason, fact = outcome.reason, outcome.fact
+    if outcome.decision == "refused" and reason:
+        raise problems.of_reason(reason)
+    if outcome.decision == "proposed" and reason:
+        return Written(said(DecisionOut(decision="proposed", reason=str(reason)), 202), str(reason))
+    if fact is None:  # forgotten
+        return Written(HttpResponse(status=204))
+    told = DecisionOut(decision=outcome.decision, fact=readable(request, subject, fact.key))
+    status = 201 if outcome.decision == "learned" else 200
+    return Written(said(told, status, version=fact.version), f"fact:{fact.id}")
+
+
+def readable(request: AgentRequest, subject: store.Subject, key: str) -> FactOut | None:
+    """Writing is not reading: what stands there now is told only to a key that may read it, and noted as a read."""
+    if not request.auth.allows(READ):
+        return None
+    try:
+        return FactOut.of(store.look(subject, key, request.auth.actor, now=request.now, hidden=request.auth.hidden))
+    except store.NotFound:
+        return None

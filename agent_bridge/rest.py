@@ -12,17 +12,19 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
-from agent_bridge import jobs, problems
+from agent_bridge import jobs
 from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, session_token
 from agent_bridge.exchange import (
     AgentRequest,
     KeyAuth,
     cacheable,
+    decided,
     end_of,
     etag,
     holds_until,
     key_of,
     memory_on,
+    readable,
     said,
     session_tag,
     statuses,
@@ -236,30 +238,6 @@ def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -
         return said(DecisionOut(decision="written", fact=shown), status, version=fact.version)
 
     return once(request, request.auth.key, write, again, now=now)
-
-
-def decided(request: AgentRequest, subject: store.Subject, outcome: store.Outcome) -> Written:
-    """What the store decided, as an answer. Raises the problem for a refusal."""
-    reason, fact = outcome.reason, outcome.fact
-    if outcome.decision == "refused" and reason:
-        raise problems.of_reason(reason)
-    if outcome.decision == "proposed" and reason:
-        return Written(said(DecisionOut(decision="proposed", reason=str(reason)), 202), str(reason))
-    if fact is None:  # forgotten
-        return Written(HttpResponse(status=204))
-    told = DecisionOut(decision=outcome.decision, fact=readable(request, subject, fact.key))
-    status = 201 if outcome.decision == "learned" else 200
-    return Written(said(told, status, version=fact.version), f"fact:{fact.id}")
-
-
-def readable(request: AgentRequest, subject: store.Subject, key: str) -> FactOut | None:
-    """Writing is not reading: what stands there now is told only to a key that may read it, and noted as a read."""
-    if not request.auth.allows(READ):
-        return None
-    try:
-        return FactOut.of(store.look(subject, key, request.auth.actor, now=request.now, hidden=request.auth.hidden))
-    except store.NotFound:
-        return None
 
 
 @api.delete(
