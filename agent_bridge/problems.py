@@ -50,7 +50,7 @@ KINDS: Mapping[str, Kind] = {
         403, "This key may not do that.", "`scopes` lists what would allow it; any one of them does."
     ),
     "subject_bound": Kind(403, "This session token is for one customer.", "Open another session for another customer."),
-    "key_needed": Kind(403, "This takes a key.", "A session token cannot open sessions."),
+    "key_needed": Kind(403, "This takes a key.", "A session token opens no session and ends no key."),
     # 404, 405, 410: what is asked for
     "not_found": Kind(404, "There is no such thing here.", "It never was, it is gone, or it is not yours."),
     "method_not_allowed": Kind(405, "This address takes other methods.", "The Allow header lists them."),

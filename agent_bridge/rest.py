@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
 from agent_bridge import jobs
-from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, session_token
+from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, revoke, session_token
 from agent_bridge.exchange import (
     AgentRequest,
     KeyAuth,
@@ -371,6 +371,15 @@ def open_session(request: AgentRequest, data: SessionIn) -> HttpResponse:
     until = min((request.now + timedelta(minutes=data.minutes)).replace(microsecond=0), request.auth.key.expires_at)
     token = session_token(request.auth.key, subject, store.session_tag(data.session_id), scopes, until=until)
     return said(SessionOut(token=token, expires_at=until, scopes=sorted(scopes)), 201)
+
+
+@api.delete("/key", auth=KeyAuth(*SCOPES), response={204: None, **statuses()}, summary="End this key")
+def end_key(request: AgentRequest) -> HttpResponse:
+    """Revokes the key that calls. For whoever finds one where it should not be."""
+    if request.auth.subject:
+        raise Problem("key_needed")
+    revoke(request.auth.key, now=request.now)
+    return HttpResponse(status=204)
 
 
 @api.get("/health", auth=None, response={200: HealthOut, 503: ProblemOut}, summary="Whether the bridge answers")

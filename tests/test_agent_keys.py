@@ -150,6 +150,16 @@ def test_a_new_pepper_makes_new_keys_and_knows_old_ones(settings: Settings) -> N
     assert status(new) == (200, None)
 
 
+@pytest.mark.django_db
+def test_whoever_finds_a_key_can_end_it() -> None:
+    _, found = made()
+    _, other = made()
+    holder = Client(headers={"Authorization": f"Bearer {found}"})
+    assert holder.delete("/bridge/v1/key").status_code == 204
+    assert status(found) == (401, "key_revoked")
+    assert status(other) == (200, None)
+
+
 # --- issuing, rotating ------------------------------------------------------------------------------------------------
 
 

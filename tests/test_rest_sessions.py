@@ -90,8 +90,10 @@ def test_a_token_never_outlives_its_key(agent: Agent) -> None:
     assert session(client).json()["expires_at"].startswith(f"{end:%Y-%m-%dT%H:%M:%S}")
 
 
-def test_a_token_opens_no_session(agent: Agent) -> None:
-    assert code(session(holder(session(agent())))) == (403, "key_needed")
+def test_a_token_opens_no_session_and_ends_no_key(agent: Agent) -> None:
+    token = holder(session(agent()))
+    assert code(session(token)) == (403, "key_needed")
+    assert code(token.delete("/bridge/v1/key")) == (403, "key_needed")
 
 
 @pytest.mark.parametrize(
