@@ -159,5 +159,5 @@
   });
 
   counters(document.documentElement);
-  comeBack();
+  document.addEventListener("DOMContentLoaded", comeBack); // after htmx, whose links it may follow
 })();

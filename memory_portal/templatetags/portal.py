@@ -107,13 +107,14 @@ def reason(code: str) -> str:
 
 @register.filter
 def clocks(moments: tuple[datetime, ...]) -> str:
-    return ", ".join(clock(moment) for moment in reversed(moments))
+    return pgettext("between names", ", ").join(clock(moment) for moment in reversed(moments))
 
 
 @register.filter
 def listed(keys: tuple[str, ...]) -> SafeString:
     """Two names, and how many others: a read may hand over dozens."""
-    shown = format_html_join(", ", "<strong>{}</strong>", ((plain.key(key),) for key in keys[:2]))
+    comma = pgettext("between names", ", ")
+    shown = format_html_join(comma, "<strong>{}</strong>", ((plain.key(key),) for key in keys[:2]))
     more = len(keys) - 2
     if more <= 0:
         return shown
