@@ -34,7 +34,7 @@ from memory_portal.store.types import (
 )
 
 if TYPE_CHECKING:
-    from memory_portal.store.contract import DjangoMemoryStore
+    from memory_portal.store.contract import DjangoMemoryStore, rejection, upsert
     from memory_portal.store.fence import block
     from memory_portal.store.orm import (
         accept,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         submit,
         sweep,
         thaw,
+        version_of,
         withdraw_consent,
         withdrawn,
     )
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
 
 _ROOMS = {
-    "contract": ("DjangoMemoryStore",),
+    "contract": ("DjangoMemoryStore", "rejection", "upsert"),
     "fence": ("block",),
     "orm": (
         "accept",
@@ -116,6 +117,7 @@ _ROOMS = {
         "submit",
         "sweep",
         "thaw",
+        "version_of",
         "withdraw_consent",
         "withdrawn",
     ),
@@ -208,6 +210,7 @@ __all__ = [
     "pause",
     "purge_generation",
     "readers",
+    "rejection",
     "resume",
     "reviewed",
     "session_tag",
@@ -217,7 +220,9 @@ __all__ = [
     "sweep",
     "thaw",
     "tombstones",
+    "upsert",
     "user_of_email",
+    "version_of",
     "waiting",
     "withdraw_consent",
     "withdrawn",

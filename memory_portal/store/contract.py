@@ -6,7 +6,7 @@ In: a host's subject ids and MemoryFact-like objects. Out: fresh MemoryFacts. Im
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
 from memory_portal.store import orm, recall, sanitise
 from memory_portal.store.errors import InvalidDraft, MemoryWriteRejected
-from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Subject
+from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Outcome, Subject
 
 T = TypeVar("T")
 
@@ -141,39 +141,16 @@ class DjangoMemoryStore:
         )
 
     def _upsert(self, subject_id: str, facts: Sequence[FactLike]) -> None:
-        now = self._clock()
-        drafts = {draft.key: (draft, fact) for fact in facts if (draft := self._draft(fact, now))}
-        outcomes = orm.submit(
-            self._subject(subject_id),
-            [draft for draft, _ in drafts.values()],
-            self._actor,
-            now=now,
-            stamps={key: _not_ahead(fact.updated_at, now) for key, (_, fact) in drafts.items()},
-            across_keys=False,
-        )
-        for outcome in outcomes:
-            if outcome.decision == "refused" and outcome.reason and outcome.reason not in QUIET:
-                raise MemoryWriteRejected(outcome.reason)
-
-    def _draft(self, fact: FactLike, now: datetime, action: ChangeAction = ChangeAction.REMEMBER) -> Draft:
-        draft = sanitise.draft(
-            key=fact.key,
-            value=fact.value,
-            category=str(getattr(fact.category, "value", fact.category)),
-            origin=Origin.AGENT,
-            said_at=now,
-            now=now,
-            action=action,
-            agent=self._actor.name,
-        )
-        return replace(draft, source_session_id=_tag(fact.source_session_id or ""))
+        outcomes = upsert(self._subject(subject_id), facts, self._actor, now=self._clock())
+        if reason := rejection(outcomes.values()):
+            raise MemoryWriteRejected(reason)
 
     def _delete(self, subject_id: str, key: str) -> bool:
         subject, now = self._subject(subject_id), self._clock()
         if orm.find(subject) is None:
             return False
         try:
-            wish = self._draft(MemoryFact.model_construct(key=key, value=""), now, ChangeAction.FORGET)
+            wish = _draft(MemoryFact.model_construct(key=key, value=""), self._actor, now, ChangeAction.FORGET)
         except InvalidDraft:
             return False  # A key no fact can have.
         return orm.submit(subject, [wish], self._actor, now=now)[0].decision == "forgotten"
@@ -183,6 +160,40 @@ class DjangoMemoryStore:
 
     def _generation(self, subject_id: str) -> int:
         return orm.purge_generation(self._subject(subject_id))
+
+
+def upsert(subject: Subject, facts: Sequence[FactLike], actor: Actor, *, now: datetime) -> dict[str, Outcome]:
+    """Write by key, the last of a key winning, all in one transaction; what came of each key. Raises InvalidDraft."""
+    drafts = {draft.key: (draft, fact) for fact in facts if (draft := _draft(fact, actor, now))}
+    outcomes = orm.submit(
+        subject,
+        [draft for draft, _ in drafts.values()],
+        actor,
+        now=now,
+        stamps={key: _not_ahead(fact.updated_at, now) for key, (_, fact) in drafts.items()},
+        across_keys=False,
+    )
+    return dict(zip(drafts, outcomes, strict=True))
+
+
+def rejection(outcomes: Iterable[Outcome]) -> Reason | None:
+    """The first reason that the caller must hear of; None where all was written or the customer's will stood against it."""
+    refused = (outcome.reason for outcome in outcomes if outcome.decision == "refused")
+    return next((reason for reason in refused if reason and reason not in QUIET), None)
+
+
+def _draft(fact: FactLike, actor: Actor, now: datetime, action: ChangeAction = ChangeAction.REMEMBER) -> Draft:
+    draft = sanitise.draft(
+        key=fact.key,
+        value=fact.value,
+        category=str(getattr(fact.category, "value", fact.category)),
+        origin=Origin.AGENT,
+        said_at=now,
+        now=now,
+        action=action,
+        agent=actor.name,
+    )
+    return replace(draft, source_session_id=_tag(fact.source_session_id or ""))
 
 
 def _tag(session: str) -> str:
