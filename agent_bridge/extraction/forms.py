@@ -99,7 +99,7 @@ _HABIT = r"(?:通常|一向|[總总]是|[習习][慣惯]|固定|一律|都|偏�
 _RED_EYE = r"(?:紅眼|红眼|夜航)(?:班機|班机|航班)?"
 
 CHINESE = (
-    _form(rf"{_WO}(?P<value>[對对](?P<about>{_ZH}{{1,12}}?)(?:[嚴严]重)?[過过]敏)", SAFETY, "dietary_restriction"),
+    _form(rf"{_WO}(?P<value>[對对](?P<about>{_ZH}{{1,12}}?)(?:[嚴严]重)?(?<!不)[過过]敏)", SAFETY, "dietary_restriction"),
     _form(rf"(?P<value>(?:不要|不想要|不搭乘|[從从]不搭|[絕绝]不搭|[絕绝]不坐|不搭|不坐|不[飛飞]|避[開开])(?:任何)?(?P<about>{_RED_EYE}))", CONSTRAINT, "overnight_flight"),
     _form(rf"{_WO}(?P<value>{_ZH}{{0,8}}?{_HABIT}{_ZH}{{0,4}}?(?P<about>走道|靠窗|窗[邊边]){_ZH}{{0,3}})", PREFERENCE, "seat_preference"),
     _form(rf"(?P<value>以[後后]{_ZH}{{0,12}}?(?P<about>走道|靠窗|窗[邊边]){_ZH}{{0,3}})", PREFERENCE, "seat_preference"),
@@ -118,8 +118,8 @@ _COSA = r"[^,.;:!?\n]{2,80}?"
 _FIN = r"(?=\s*(?:[,.;:!?)]|$|\b(?:pero|porque|así que|y (?:no|nunca|siempre)|gracias|por favor)\b))"
 
 SPANISH = (
-    _form(rf"\b(?:soy|tengo) (?P<value>alérgic[oa] (?:a|al) (?P<about>{_COSA})){_FIN}", SAFETY, "dietary_restriction"),
-    _form(rf"\btengo (?P<value>alergia (?:a|al) (?P<about>{_COSA})){_FIN}", SAFETY, "dietary_restriction"),
+    _form(rf"(?<!\bno )\b(?:soy|tengo) (?P<value>alérgic[oa] (?:a|al) (?P<about>{_COSA})){_FIN}", SAFETY, "dietary_restriction"),
+    _form(rf"(?<!\bno )\btengo (?P<value>alergia (?:a|al) (?P<about>{_COSA})){_FIN}", SAFETY, "dietary_restriction"),
     _form(rf"\b(?:desde ahora|a partir de ahora),? (?:usa|use|usen|usad) (?:la|el) (?P<value>(?:tienda|sucursal) (?:de|del) (?P<about>{_CAPS}))", PREFERENCE, "default_store"),
     _form(rf"\b(?:usa|use|usen) (?:la|el) (?P<value>(?:tienda|sucursal) (?:de|del) (?P<about>{_CAPS})) (?:desde ahora|a partir de ahora|siempre)", PREFERENCE, "default_store"),
     _form(r"\b(?:calzo|uso) (?:un |una |el )?(?P<value>(?:talla |número )?\d{2}(?:[.,]5)?(?P<about> de (?:zapatos?|calzado|zapatillas))?)", PREFERENCE, "shoe_size"),

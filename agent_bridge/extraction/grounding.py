@@ -206,7 +206,8 @@ def unproven(candidate: store.Candidate, place: Place) -> Reason | None:
         return Reason.UNGROUNDED_VALUE
     if not content_stands(candidate.value, place):
         return Reason.UNGROUNDED_VALUE
-    if negated(candidate.value) != negated(bearing_clauses(candidate.value, place.words)):
+    # In the whole sentence: a quote that begins after the "don't" must not turn its meaning round.
+    if negated(candidate.value) != negated(bearing_clauses(candidate.value, place.sentence)):
         return Reason.UNGROUNDED_VALUE
     return None
 
@@ -252,10 +253,16 @@ def numbers_stand(value: str, quote: str) -> bool:
         if not places:
             return False
         units = {w for w in claimed[max(0, at - 1) : at + 2] if w in UNITS}
-        near = [set(said[max(0, i - 2) : i + 3]) for i in places]
-        if not any(units <= around for around in near):
+        if not any(units <= _units_beside(i, said) for i in places):
             return False
     return True
+
+
+def _units_beside(place: int, said: list[str]) -> set[str]:
+    for reach in (1, 2):  # "43 EU" before "43 in EU"
+        if found := {word for word in said[max(0, place - reach) : place + reach + 1] if word in UNITS}:
+            return found
+    return set()
 
 
 def _number(word: str) -> str:
@@ -310,17 +317,13 @@ _CLAUSE = re.compile(
 )
 
 
-def bearing_clauses(value: str, quote: str) -> str:
-    """The parts of the quote that speak of what the value speaks of; all of it where that is nothing."""
+def bearing_clauses(value: str, said: str) -> str:
+    """The parts of a sentence that speak of most of what the value speaks of; all of it where that is nothing."""
     claimed = [word for word in words(value) if word not in LIGHT and not NEGATION.fullmatch(word)]
-    clauses = [clause for clause in _CLAUSE.split(store.fold(quote)) if clause.strip()]
-    scored = [(sum(_stands(word, words(clause)) for word in claimed), clause) for clause in clauses]
-    best = max((score for score, _ in scored), default=0)
-    if not best:
-        return quote
-    bearing = [clause for score, clause in scored if score == best]
-    # "I'm allergic" stands beside "no shellfish for me": what the value says of itself may stand in the next clause.
-    return " ".join(bearing)
+    clauses = [clause for clause in _CLAUSE.split(store.fold(said)) if clause.strip()]
+    scores = [sum(_stands(word, words(clause)) for word in claimed) for clause in clauses]
+    best = max(scores, default=0)
+    return " ".join(clause for clause, score in zip(clauses, scores, strict=True) if score == best) if best else said
 
 
 def negated(text: str) -> bool:

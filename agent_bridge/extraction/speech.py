@@ -40,7 +40,7 @@ LIGHT = word_table(
     el la los las un una unos unas de del en con por para y o es son soy está estoy mi mis su sus me se le prefiere prefiero
     suele normalmente usa lleva cliente que a al
     der die das den dem des ein eine einen einem einer und oder ist sind bin hat habe ich mein meine sein seine mit für in im
-    am an auf zu zum zur bevorzugt nimmt trägt meistens normalerweise kunde kundin"""
+    am an auf zu zum zur bevorzugt nimmt trägt isst trinkt fährt fliegt kauft meistens normalerweise kunde kundin"""
 ) | _signs(
     "的 了 是 我 們 们 會 会 有 在 和 與 与 跟 也 就 請 请 您 你 喜 歡 欢 偏 好 習 慣 惯 通 常 使 用 者 客 戶 户 顧 顾 比 較 较 選 选 擇 择 想 之 於 于 及 或 為 为 很"
 )
@@ -165,15 +165,17 @@ _QUOTE_MARKS = re.compile(
     r"“[^“”]{12,}”|\"[^\"\n]{12,}\"|„[^„“”]{12,}[“”]|«[^«»]{12,}»|「[^「」]{6,}」|『[^『』]{6,}』|(?<!\w)‘[^‘’\n]{12,}’(?!\w)|```.+?(?:```|\Z)|`[^`\n]{12,}`",
     re.DOTALL,
 )
-_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\||\#{1,6} ).*$", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 # From here to the end of the turn it is somebody else's text.
 _REST = re.compile(
     r"^[ \t]*(?:-+ ?(?:original|forwarded|ursprüngliche|mensaje)\b.*|begin forwarded message.*|from: .*|von: .*|de: .*|subject: .*|betreff: .*|asunto: .*|"
     r"寄件者[:：].*|發件人[:：].*|主旨[:：].*|on .{4,80} wrote:.*|am .{4,80} schrieb.*:|dear .*|sehr geehrte.*|liebe[rs]? (?:kund\w+|frau|herr)\b.*|estimad.*|親愛的.*|尊敬的.*|"
-    r"(?:user|assistant|customer|system|human|agent|ai|tool|note to .*|客戶|客服|用戶|系統|助理)\s*[:：].*|<[a-z_/!?][^>\n]{0,80}>.*|\[/?[a-z_ ]{3,20}\].*|\*\*\*.*|={3,}.*|-{3,}.*)$"
-    r"|[^\n.!?。！？]{0,120}(?:review|e-?mail|mail|message|text|page|site|website|listing|description|article|post|comment|letter|label|leaflet|flyer|ad|"
+    r"(?:user|assistant|customer|system|human|agent|ai|tool|note to .*|客戶|客服|用戶|系統|助理)\s*[:：].*|<[a-z_/!?][^>\n]{0,80}>.*|\[/?[a-z_ ]{3,20}\].*|\*\*\*.*|={3,}.*|-{3,}.*|\#{1,6} .*)$"
+    # "What do you think of this?", an empty line, and then it comes.
+    r"|\A(?=[^\n]*(?:\b(?:this|the following|below|here is|here's|this one|attached)\b|以下|下面|底下|[這这][段則则封篇個个]|\b(?:folgende\w*|das hier|dies\w*|unten)\b|\b(?:esto|este|esta|siguiente|abajo)\b))[^\n]*\n[ \t]*\n"
+    r"|[^\n.!?。！？]{0,120}(?:\b(?:review|e-?mail|mail|message|text|page|site|website|listing|description|article|post|comment|letter|label|leaflet|flyer|ad|"
     r"chat|reply|answer|document|file|receipt|says|said|reads|wrote|writes|states|told me|bewertung|seite|nachricht|artikel|schreibt|sagt|steht|beschreibung|"
-    r"reseña|página|correo|mensaje|anuncio|dice|decía|評論|评论|評價|评价|網頁|网页|網站|网站|頁面|页面|信|郵件|邮件|訊息|讯息|文章|說明|说明|介紹|介绍|寫著|写着|寫道|說|说|內容|内容)"
+    r"reseña|página|correo|mensaje|anuncio|dice|decía)\b|評論|评论|評價|评价|網頁|网页|網站|网站|頁面|页面|信|郵件|邮件|訊息|讯息|文章|說明|说明|介紹|介绍|寫著|写着|寫道|說|说|內容|内容)"
     r"[^\n.!?。！？:：]{0,60}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -183,6 +185,7 @@ _REPORTED = re.compile(
     r"flyer|ad|advert|blog|tag|manual|guide|forum|app|people|person|guy|woman|man|salesman|clerk|agent|assistant)\b[^.!?\n]{0,30}? "
     r"(?:says?|said|claims?|claimed|states?|stated|reads?|wrote|writes|told|recommends?|recommended)\b[^.!?\n]*"
     r"|\b(?:it|he|she|they|someone|somebody|everyone|everybody|people) (?:\w+ )?(?:says?|said|claims?|claimed|wrote|told me)\b[^.!?\n]*|\baccording to\b[^.!?\n]*"
+    r"|[^.!?\n]*,? (?:says|said|claims|claimed|writes|wrote) (?:every|all|the|a|an|one|some|his|her|their|your|my|(?-i:[A-Z])\w+)\b[^.!?\n]*"
     r"|\bmy (?!doctor)(?:\w+ )?(?:friend|brother|sister|boss|colleague|neighbou?r|mother|father|mom|mum|dad|husband|wife|partner|son|daughter)s? (?:says?|said|claims?|thinks?|told)\b[^.!?\n]*"
     r"|\b(?:auf der (?:seite|webseite|verpackung)|in der (?:e-?mail|mail|bewertung|beschreibung|nachricht)|im (?:text|artikel|forum)|auf dem etikett)[^.!?\n]{0,20} (?:steht|stand)\b[^.!?\n]*"
     r"|\b(?:die|eine|der|ein|das) (?:\w+ )?(?:bewertung|seite|beschreibung|artikel|verkäufer\w*|freund\w*|text|mail|e-mail) (?:sagt\w*|schreibt|schrieb|meint\w*|behauptet\w*)\b[^.!?\n]*"
@@ -202,7 +205,7 @@ def pasted(text: str) -> list[tuple[int, int]]:
     """Spans of a customer's turn that are quoted, pasted or reported: block quotes, mails, "the page says"."""
     spans = [found.span() for pattern in (_QUOTE_MARKS, _QUOTED_LINE, _REPORTED) for found in pattern.finditer(text)]
     if (rest := _REST.search(text)) is not None:
-        start = rest.end() if rest[0].rstrip().endswith((":", "：")) else rest.start()
+        start = rest.end() if rest[0].rstrip(" ").endswith((":", "：", "\n")) else rest.start()
         spans.append((start, len(text)))
     spans += echoes(text)
     return spans
