@@ -48,6 +48,7 @@ from agent_bridge.schemas import (
     GenerationOut,
     HealthOut,
     JobOut,
+    KeyDecision,
     PageQuery,
     ProblemOut,
     SearchRequest,
@@ -55,6 +56,8 @@ from agent_bridge.schemas import (
     SessionOut,
     TurnsIn,
     TurnsOut,
+    UpsertIn,
+    UpsertOut,
 )
 from agent_bridge.wire import StrictJSON
 from memory_portal import store
@@ -100,10 +103,8 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
     subject, now = subject_of(request, subject_id), request.now
     known = request.headers.get("If-None-Match", "")
     until = holds_until(known)
-    if until and now < until:
-        customer = store.find(subject)
-        if known == etag(request, subject, asked, customer.version if customer else 0, until):
-            return cacheable(HttpResponse(status=304), known)
+    if until and now < until and known == etag(request, subject, asked, store.version_of(subject), until):
+        return cacheable(HttpResponse(status=304), known)
     recall = store.context(
         subject,
         request.auth.actor,
@@ -130,16 +131,13 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
     summary="All facts",
 )
 def list_facts(request: AgentRequest, subject_id: str, query: Query[PageQuery]) -> HttpResponse:
-    """Every fact this key may read, by key, a page at a time."""
+    """Every fact this key may read: by key, a page at a time, or all in the order they were first written."""
     memory_on()
-    facts, more = store.page(
-        subject_of(request, subject_id),
-        request.auth.actor,
-        now=request.now,
-        after=query.after,
-        limit=query.limit,
-        hidden=request.auth.hidden,
-    )
+    subject, now, hidden = subject_of(request, subject_id), request.now, request.auth.hidden
+    if query.order == "written":
+        held = store.lookup(subject, "", request.auth.actor, now=now, hidden=hidden)
+        return said(FactsOut(facts=[FactOut.of(fact) for fact in held]))
+    facts, more = store.page(subject, request.auth.actor, now=now, after=query.after, limit=query.limit, hidden=hidden)
     return said(FactsOut(facts=[FactOut.of(fact) for fact in facts], next=facts[-1].key if more else None))
 
 
@@ -236,6 +234,28 @@ def write_fact(request: AgentRequest, subject_id: str, key: str, data: FactIn) -
             raise Problem("gone")
         shown = readable(request, subject, fact.key)
         return said(DecisionOut(decision="written", fact=shown), status, version=fact.version)
+
+    return once(request, request.auth.key, write, again, now=now)
+
+
+@api.post(
+    "/subjects/{subject_id}/facts:upsert",
+    auth=KeyAuth(WRITE),
+    response={200: UpsertOut, **statuses(409, 415)},
+    summary="Write facts as the commerce-agents contract does",
+)
+def upsert_facts(request: AgentRequest, subject_id: str, data: UpsertIn) -> HttpResponse:
+    """The last of a key wins, no version is asked for, two keys may say the same. Every other rule holds, fact by fact."""
+    subject, now = subject_of(request, subject_id), request.now
+
+    def write() -> Written:
+        outcomes = store.upsert(subject, data.facts, request.auth.actor, now=now)
+        decisions = [KeyDecision(key=key, decision=o.decision, reason=o.reason) for key, o in outcomes.items()]
+        rejected = store.rejection(outcomes.values())
+        return Written(said(UpsertOut(decisions=decisions, rejected=rejected)), rejected or "")
+
+    def again(status: int, resource: str) -> HttpResponse:
+        return said(UpsertOut(decisions=[], rejected=resource or None), status)
 
     return once(request, request.auth.key, write, again, now=now)
 

@@ -233,7 +233,7 @@ def test_a_context_read_is_few_statements(agent: Agent, django_assert_num_querie
     for number in range(3):
         remember(f"fact_{number}", f"value number {number}")
         client.get(f"{BRIDGE}/context")
-        with django_assert_num_queries(4):  # the key and its count, the customer, the facts, the note
+        with django_assert_num_queries(3):  # the key and its count, the customer with the facts, the note
             client.get(f"{BRIDGE}/context")
 
 

@@ -34,7 +34,6 @@ from memory_portal.models import (
     Consent,
     Customer,
     FactEvent,
-    FactRead,
     FactRevision,
     MemoryFact,
     Proposal,
@@ -42,6 +41,7 @@ from memory_portal.models import (
 )
 from memory_portal.store import intake, recall
 from memory_portal.store import policy as rules
+from memory_portal.store import shelf as shelves
 from memory_portal.store.errors import Conflict, MemoryDisabled, MemoryWriteRejected, NotFound
 from memory_portal.store.lexicon import topics_for
 from memory_portal.store.sanitise import clean, value_form
@@ -492,7 +492,9 @@ def forget(
 def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) -> tuple[list[Fact], Receipt]:
     """Erase everything learned from one conversation and not since written by the customer."""
     with locked(customer, actor, now) as desk:
-        rows = [row for row in desk.rows.values() if bool(session) and row.source_session_id == session and not row.locked]
+        rows = [
+            row for row in desk.rows.values() if bool(session) and row.source_session_id == session and not row.locked
+        ]
         if not rows:
             raise NotFound
         gone = [snapshot(row) for row in rows]
@@ -782,15 +784,15 @@ def find(subject: Subject) -> Customer | None:
     return Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
 
 
-def served(customer: Customer, agent: str, *, now: datetime, hidden: Collection[str] = ()) -> list[Fact]:
-    """The facts an agent may be given: live, not frozen, of no kind the customer switched off; none while using is paused.
+def version_of(subject: Subject) -> int:
+    """Moves with every change to this customer's facts, choices and consents; 0 for one nobody knows."""
+    rows = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id)
+    return rows.values_list("version", flat=True).first() or 0
 
-    `hidden` are the categories its key may not read.
-    """
-    if not current_policy().memory or customer.using_paused_at or agent in customer.no_use_agents:
-        return []
-    off = {*customer.no_use_categories, *hidden}
-    return [f for f in facts(customer, now=now) if f.state is FactState.ACTIVE and f.category not in off]
+
+def _shelf(subject: Subject, now: datetime) -> shelves.Shelf | None:
+    """None for an unknown customer, and for everybody while memory is off: both read as empty and leave no note."""
+    return shelves.shelf(subject, now=now) if current_policy().memory else None
 
 
 def context(
@@ -802,11 +804,11 @@ def context(
     session: str = "",
     hidden: Collection[str] = (),
 ) -> Recall:
-    """Layer 1, and with a message layer 2. An unknown customer reads as empty. Writes the FactRead row."""
-    customer = find(subject)
-    if customer is None:
+    """Layer 1, and with a message layer 2. `hidden` are the categories the agent's key may not read. Notes the read."""
+    shelf = _shelf(subject, now)
+    if shelf is None:
         return Recall(())
-    held = served(customer, actor.name, now=now, hidden=hidden)
+    held = shelf.served(actor.name, hidden)
     limits = current_policy().limits
     always, dropped = recall.always(
         held,
@@ -821,9 +823,8 @@ def context(
         else []
     )
     until = min((fact.expires_at for fact in held if fact.expires_at), default=None)
-    answer = Recall(tuple(always), tuple(relevant), dropped, version=customer.version, until=until)
-    _note_read(customer, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
-    return answer
+    shelves.note(shelf, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
+    return Recall(tuple(always), tuple(relevant), dropped, version=shelf.version, until=until)
 
 
 def lookup(
@@ -837,11 +838,11 @@ def lookup(
     limit: int | None = None,
 ) -> list[Fact]:
     """Layer 3: facts about a topic, best first; every fact for an empty topic."""
-    customer = find(subject)
-    if customer is None:
+    shelf = _shelf(subject, now)
+    if shelf is None:
         return []
-    found = list(recall.lookup(served(customer, actor.name, now=now, hidden=hidden), topic, now=now))[:limit]
-    _note_read(customer, actor, found, layer=3, session=session, now=now)
+    found = list(recall.lookup(shelf.served(actor.name, hidden), topic, now=now))[:limit]
+    shelves.note(shelf, actor, found, layer=3, session=session, now=now)
     return found
 
 
@@ -849,46 +850,29 @@ def page(
     subject: Subject, actor: Actor, *, now: datetime, after: str = "", limit: int = 100, hidden: Collection[str] = ()
 ) -> tuple[list[Fact], bool]:
     """At most `limit` facts by key, those behind the key `after`, and whether more follow."""
-    customer = find(subject)
-    if customer is None:
+    shelf = _shelf(subject, now)
+    if shelf is None:
         return [], False
-    rest = sorted(served(customer, actor.name, now=now, hidden=hidden), key=lambda fact: fact.key)
+    rest = sorted(shelf.served(actor.name, hidden), key=lambda fact: fact.key)
     rest = [fact for fact in rest if fact.key > after]
-    _note_read(customer, actor, rest[:limit], layer=3, session="", now=now)
+    shelves.note(shelf, actor, rest[:limit], layer=3, session="", now=now)
     return rest[:limit], len(rest) > limit
 
 
 def look(subject: Subject, key: str, actor: Actor, *, now: datetime, hidden: Collection[str] = ()) -> Fact:
     """The one fact of that key, if this agent may be given it. Raises NotFound, the same for every reason why not."""
-    customer = find(subject)
-    fact = (
-        next((f for f in served(customer, actor.name, now=now, hidden=hidden) if f.key == key), None)
-        if customer
-        else None
-    )
-    if customer is None or fact is None:
+    shelf = _shelf(subject, now)
+    facts = shelf.served(actor.name, hidden) if shelf else []
+    fact = next((fact for fact in facts if fact.key == key), None)
+    if shelf is None or fact is None:
         raise NotFound
-    _note_read(customer, actor, [fact], layer=3, session="", now=now)
+    shelves.note(shelf, actor, [fact], layer=3, session="", now=now)
     return fact
 
 
 def everything(subject: Subject, actor: Actor, *, now: datetime) -> list[Fact]:
     """All facts this agent may be given, in the order they were first written."""
     return lookup(subject, "", actor, now=now)
-
-
-def _note_read(
-    customer: Customer, actor: Actor, read: Sequence[Fact], *, layer: int, session: str, now: datetime
-) -> None:
-    FactRead.objects.create(
-        customer=customer,
-        at=now,
-        agent=actor.name,
-        key_id=int(actor.id) if actor.id.isdigit() else None,
-        layer=layer,
-        source_session_id=session,
-        fact_ids=[fact.id for fact in read],
-    )
 
 
 def purge_generation(subject: Subject) -> int:
