@@ -23,7 +23,7 @@ from agent_bridge.problems import Problem
 from agent_bridge.schemas import ContextRequest, DecisionOut, FactOut, ProblemOut
 from memory_portal import store
 
-ROUTE_WORDS = frozenset({"context", "facts", "facts:search", "purge_generation", "turns"})
+ROUTE_WORDS = frozenset({"context", "facts", "facts:search", "facts:upsert", "purge_generation", "turns"})
 
 
 class AgentRequest(HttpRequest):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.types import AwareDatetime
 from pydantic_core import PydanticCustomError
 
@@ -23,6 +23,7 @@ BLOCKS_LIMIT = 200
 MESSAGE_LIMIT = 8_000
 SESSION_LIMIT = 200
 PAGE_LIMIT = 100
+FACTS_LIMIT = 200
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 ROLES = ("user", "assistant")
@@ -35,24 +36,25 @@ class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
+def _as_text(value: object) -> object:
+    if value is not None and not isinstance(value, str):
+        raise PydanticCustomError("bridge_date", "takes a date and time in ISO 8601, with a time zone")
+    return value
+
+
+def _plausible(value: datetime | None) -> datetime | None:
+    if value is not None and value < EARLIEST:
+        raise PydanticCustomError("bridge_date", "lies before the year 2000")
+    return value
+
+
+Instant = Annotated[AwareDatetime | None, BeforeValidator(_as_text), AfterValidator(_plausible)]
+
+
 class Moment(Closed):
     """A request that may say when something was said. Left out, it is now; a clock that runs ahead counts as now."""
 
-    said_at: AwareDatetime | None = None
-
-    @field_validator("said_at", mode="before")
-    @classmethod
-    def as_text(cls, value: object) -> object:
-        if value is not None and not isinstance(value, str):
-            raise PydanticCustomError("bridge_date", "takes a date and time in ISO 8601, with a time zone")
-        return value
-
-    @field_validator("said_at")
-    @classmethod
-    def plausible(cls, value: datetime | None) -> datetime | None:
-        if value is not None and value < EARLIEST:
-            raise PydanticCustomError("bridge_date", "lies before the year 2000")
-        return value
+    said_at: Instant = None
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -70,6 +72,9 @@ class ContextRequest(ContextQuery):
 
 
 class PageQuery(Closed):
+    """`order=written` tells all facts at once, in the order they were first written; `limit` and `after` are for `order=key`."""
+
+    order: Literal["key", "written"] = "key"
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
     after: Annotated[str, Field(max_length=store.KEY_LIMIT)] = ""
 
@@ -160,6 +165,33 @@ class DecisionOut(BaseModel):
     decision: str
     reason: str | None = None
     fact: FactOut | None = None
+
+
+class ContractFact(Closed):
+    """The commerce-agents record. `updated_at` is kept as it is, null too; `source_session_id` is a tag, or becomes one."""
+
+    key: Annotated[str, Field(min_length=1, max_length=store.KEY_LIMIT)]
+    value: Annotated[str, Field(min_length=1, max_length=store.VALUE_LIMIT)]
+    category: Annotated[str, Field(min_length=1, max_length=32)] = "preference"
+    updated_at: Instant = None
+    source_session_id: Annotated[str, Field(max_length=80)] | None = None
+
+
+class UpsertIn(Closed):
+    facts: Annotated[list[ContractFact], Field(min_length=1, max_length=FACTS_LIMIT)]
+
+
+class KeyDecision(BaseModel):
+    key: str
+    decision: str
+    reason: str | None
+
+
+class UpsertOut(BaseModel):
+    """`rejected` is the first reason that is the caller's to know of, if any. Answered again, `decisions` is empty."""
+
+    decisions: list[KeyDecision]
+    rejected: str | None
 
 
 class ClearedOut(BaseModel):

@@ -19,9 +19,9 @@ def nowhere(request: HttpRequest) -> HttpResponse:
 
 def guarded(pattern: URLPattern) -> URLPattern:
     """Ninja's pattern, its view behind the guard. A path is named after its first operation in rest.py."""
-    turns = pattern.name == "hand_over_turns"
+    much = pattern.name in ("hand_over_turns", "upsert_facts")
     query = QUERIES[pattern.name].model_fields if pattern.name in QUERIES else ()
-    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if turns else BODY_LIMIT, query)
+    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if much else BODY_LIMIT, query)
     return pattern
 
 

@@ -29,6 +29,7 @@ TABLE: list[tuple[str, str, object, int, set[str]]] = [
     ("GET", "/subjects/{subject_id}/facts", None, 200, {auth.READ}),
     ("DELETE", "/subjects/{subject_id}/facts", None, 200, {auth.DELETE}),
     ("POST", "/subjects/{subject_id}/facts:search", {"topic": "seat"}, 200, {auth.READ}),
+    ("POST", "/subjects/{subject_id}/facts:upsert", {"facts": [{"key": "seat", **FACT}]}, 200, {auth.WRITE}),
     ("GET", "/subjects/{subject_id}/facts/{key}", None, 404, {auth.READ}),
     ("PUT", "/subjects/{subject_id}/facts/{key}", FACT, 201, {auth.WRITE, auth.PROPOSE}),
     ("DELETE", "/subjects/{subject_id}/facts/{key}", None, 404, {auth.DELETE}),
