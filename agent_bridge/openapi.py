@@ -90,6 +90,7 @@ def page(api: NinjaAPI) -> str:
             "method": method.upper(),
             "path": path,
             "scopes": [scope for entry in operation.get("security", []) for scope in entry["KeyAuth"]],
+            "answers": sorted(operation["responses"]),
             "body": _body(operation, schema["components"]["schemas"]),
             **operation,
         }
