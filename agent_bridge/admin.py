@@ -5,7 +5,7 @@ the same functions as everywhere else.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -20,7 +20,6 @@ from django.utils.translation import ngettext
 from agent_bridge import auth, jobs
 from agent_bridge.models import AgentKey, ExtractionJob
 from memory_portal import store
-
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -152,7 +151,7 @@ class AgentKeyAdmin(ModelAdmin):
             life=timedelta(days=chosen["days"]),
         )
         obj.__dict__.update(row.__dict__)
-        shown = format_html(_("The key, shown this once and kept nowhere: {}"), secret)
+        shown = format_html("{} {}", _("The key, shown this once and kept nowhere:"), secret)
         self.message_user(request, shown, messages.WARNING)
 
     @admin.action(description=_("Revoke"), permissions=["change"])

@@ -106,7 +106,7 @@ def _slug(about: str) -> str:
 _INSTEAD = re.compile(r"\b(?:instead|over|rather|than|en vez)\b")
 _SMALL = word_table(
     """a an the my our some any to of in on at for with from and or as by when whenever if it me i we very really than
-    rather el la los las un una de del en con para mi mis al y o que"""
+    rather don t like prefer el la los las un una de del en con para mi mis al y o que"""
 )
 
 

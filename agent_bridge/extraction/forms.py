@@ -49,7 +49,8 @@ TOPICS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 # Deictic, interrogative or a thing of today: names nothing that holds.
 NOT_A_THING = re.compile(
     r"^(?:this|that|these|those|it|one|ones|them|you|your|to (?:know|see|check|ask|change|cancel|return|pay|go|be|do|get)|everything|anything|nothing|something|"
-    r"what|which|how|where|why|who|enough|sure|time|the time|money|order|orders?|booking|password|pin|help|him|her|me|myself)\b"
+    r"what|which|how|where|why|who|enough|sure|time|the time|money|order|orders?|booking|password|pin|help|him|her|me|myself|here|there|now|later|again)\b"
+    r"|^(?:an? |the )?(?:\d+|one|two|three|four|five|few|couple|some|other|others|blue|red|black|white)\b|\bones?$"
     r"|\b(?:today|tomorrow|tonight|yesterday|right now|this (?:one|time|week|month|order|trip|flight)|your|you)\b"
     r"|^(?:這|这|那|什麼|什么|哪|你|您|他|她|它)|[這这][次個个趟]|今天|明天|昨天|現在|现在|什麼|什么|嗎|吗"
     r"|^(?:esto|eso|este|esta|ese|esa|lo que|que)\b|\b(?:hoy|mañana|ayer|ahora mismo)\b",
@@ -86,8 +87,8 @@ ENGLISH = (
     _form(rf"\b(?:i|we) (?P<value>never {_HABITS} (?P<about>{_THING})){_END}", CONSTRAINT),
     _form(rf"\b(?:i|we) (?P<value>{_NOT} (?:ever )?{_SHUNNED} (?P<about>{_THING})){_END}", CONSTRAINT),
     _form(rf"\bi (?P<value>(?:hate|avoid|can['’]?t stand) (?P<about>{_THING})){_END}", CONSTRAINT),
-    _form(rf"\bi (?:really |much |would |['’]d )?(?P<value>(?:always |usually )?prefer (?P<about>{_THING})){_END}", PREFERENCE),
-    _form(rf"\b(?:i|we) (?P<value>(?:always|usually|generally|normally|typically|only|mostly) {_HABITS} (?P<about>{_THING})){_END}", PREFERENCE),
+    _form(rf"\bi (?:really |much )?(?P<value>(?:always |usually )?prefer (?P<about>{_THING})){_END}", PREFERENCE),
+    _form(rf"\b(?:i|we) (?P<value>(?:(?:always|usually|generally|normally|typically|mostly) {_HABITS}|only (?:eat|drink|buy|wear|use|fly|shop|cook)) (?P<about>{_THING})){_END}", PREFERENCE),
     _form(rf"\bi(?:['’]| a)m (?P<value>(?:a |an )?(?P<about>vegetarian|vegan|pescatarian)){_END}", CONSTRAINT, "diet"),
     _form(rf"\balways (?P<value>(?:leave|deliver|bring) (?P<about>{_THING})){_END}", PREFERENCE, "delivery_note"),
 )  # fmt: skip
