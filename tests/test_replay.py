@@ -56,7 +56,7 @@ def test_a_model_s_claims_stand_beside_the_reasons_against_them(tmp_path: Path, 
 def test_a_file_that_holds_no_conversation_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.json"
     file.write_text(text)
-    with pytest.raises(CommandError, match="bad.json"):
+    with pytest.raises(CommandError, match=r"bad\.json"):
         replay(file)
 
 

@@ -50,7 +50,7 @@ TOPICS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 NOT_A_THING = re.compile(
     r"^(?:this|that|these|those|it|one|ones|them|you|your|to (?:know|see|check|ask|change|cancel|return|pay|go|be|do|get)|everything|anything|nothing|something|"
     r"what|which|how|where|why|who|enough|sure|time|the time|money|order|orders?|booking|password|pin|help|him|her|me|myself|here|there|now|later|again)\b"
-    r"|^(?:an? |the )?(?:\d+|one|two|three|four|five|few|couple|some|other|others|blue|red|black|white)\b|\bones?$"
+    r"|^(?:an? |the )?(?:\d+|one|two|three|four|five|few|couple|some|other|others)\b|\bones?$"
     r"|\b(?:today|tomorrow|tonight|yesterday|right now|this (?:one|time|week|month|order|trip|flight)|your|you)\b"
     r"|^(?:這|这|那|什麼|什么|哪|你|您|他|她|它)|[這这][次個个趟]|今天|明天|昨天|現在|现在|什麼|什么|嗎|吗"
     r"|^(?:esto|eso|este|esta|ese|esa|lo que|que)\b|\b(?:hoy|mañana|ayer|ahora mismo)\b",
