@@ -102,7 +102,7 @@ def version_seen(request: AgentRequest) -> int | None:
     named = request.headers.get("If-Match")
     if named is None:
         return None
-    version = named.strip().strip('"')
+    version = next(iter(etags(named)), "").strip('"') if "," not in named else ""
     if not version.isascii() or not version.isdecimal() or len(version) > 9:
         raise problems.invalid("If-Match", "version", 'takes one version in quotes, as the ETag gave it: "3"')
     return int(version)
@@ -139,6 +139,11 @@ def etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, v
     )
     end = f"{int(until.timestamp()):x}"
     return f'"{salted_hmac("agent_bridge.etag", repr((parts, end)), algorithm="sha256").hexdigest()[:32]}-{end}"'
+
+
+def etags(header: str) -> list[str]:
+    """The tags of a conditional header. What compresses on the way marks them as weak; ours mean the same either way."""
+    return [tag.strip().removeprefix("W/") for tag in header.split(",")][:10]
 
 
 def holds_until(etag: str) -> datetime | None:

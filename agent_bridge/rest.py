@@ -21,6 +21,7 @@ from agent_bridge.exchange import (
     decided,
     end_of,
     etag,
+    etags,
     holds_until,
     key_of,
     memory_on,
@@ -101,10 +102,10 @@ def read_context_for(request: AgentRequest, subject_id: str, data: ContextReques
 def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> HttpResponse:
     memory_on()
     subject, now = subject_of(request, subject_id), request.now
-    known = request.headers.get("If-None-Match", "")
-    until = holds_until(known)
-    if until and now < until and known == etag(request, subject, asked, store.version_of(subject), until):
-        return cacheable(HttpResponse(status=304), known)
+    for known in etags(request.headers.get("If-None-Match", "")):
+        until = holds_until(known)
+        if until and now < until and known == etag(request, subject, asked, store.version_of(subject), until):
+            return cacheable(HttpResponse(status=304), known)
     recall = store.context(
         subject,
         request.auth.actor,

@@ -167,6 +167,13 @@ def test_an_unchanged_context_is_answered_304(agent: Agent, django_assert_num_qu
     assert again["ETag"] == first["ETag"]
 
 
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', 'W/"other",W/{}'])
+def test_an_etag_is_known_in_every_form_that_proxies_give_it(agent: Agent, form: str) -> None:
+    client = agent()
+    etag = client.get(f"{BRIDGE}/context")["ETag"]
+    assert client.get(f"{BRIDGE}/context", headers={"If-None-Match": form.format(etag)}).status_code == 304
+
+
 def test_any_change_is_told_despite_the_etag(agent: Agent) -> None:
     remember("seat_preference", "likes the aisle")
     client = agent()

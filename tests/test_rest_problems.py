@@ -184,6 +184,11 @@ def test_a_wrong_parameter_is_named(agent: Agent, address: str, pointer: str) ->
     assert "secret" not in answer.content.decode()
 
 
+def test_more_parameters_than_anybody_needs_are_refused(agent: Agent) -> None:
+    answer = agent().get(f"{SUBJECT}/context?" + "&".join(f"p{number}=1" for number in range(1_001)))
+    assert problem(answer)[:2] == (400, "bad_request")
+
+
 @pytest.mark.parametrize("name", ["", " ", "x" * 129, "ünï", "a b"])
 def test_a_strange_idempotency_key_is_refused(agent: Agent, name: str) -> None:
     answer = send(agent(), b'{"value":"x"}', headers={"Idempotency-Key": name})
