@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
+from agent_bridge import auth
+from agent_bridge.client import BridgeMemoryStore
 from memory_portal import store
 from memory_portal.store.contract import MemoryFact
 from tests.conftest import NOW
@@ -43,16 +46,26 @@ def production(opened: Callable[..., Any]) -> Any:
     return opened()
 
 
-@pytest.fixture(params=["production", "double"])
-def memory(request: pytest.FixtureRequest, opened: Callable[..., Any]) -> Any:
-    return opened() if request.param == "production" else InMemoryStore()
-
-
 @pytest.fixture
 def run() -> Iterator[Callable[..., Any]]:
     """One event loop for a whole test, as a host has it."""
     with asyncio.Runner() as runner:
         yield runner.run
+
+
+@pytest.fixture(params=["production", "bridge", "double"])
+def memory(request: pytest.FixtureRequest, opened: Callable[..., Any], run: Callable[..., Any]) -> Iterator[Any]:
+    """The store in this process, the store over HTTP, and the double."""
+    if request.param == "production":
+        yield opened()
+    elif request.param == "double":
+        yield InMemoryStore()
+    else:
+        server = request.getfixturevalue("live_server")
+        _, key = auth.issue("assistant", "grocery", auth.SCOPES, now=timezone.now())
+        memory = BridgeMemoryStore(f"{server.url}/bridge/v1", key, make_fact=MemoryFact)
+        yield memory
+        run(memory.aclose())
 
 
 def fact(key: str, value: str, **kwargs: Any) -> MemoryFact:
