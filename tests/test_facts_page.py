@@ -447,15 +447,17 @@ def test_a_safety_fact_is_not_given_an_end_but_asks_to_be_checked(alice: Person)
 
 
 def test_adding_puts_the_fact_in_its_place_as_written_by_the_customer(alice: Person) -> None:
+    data = {"key": "Coffee", "category": "preference", "value": "Dark roast"}
+    assert alice.post(reverse("add"), data, htmx=True).headers["HX-Redirect"].startswith("/#fact-"), "a first one"
     data = {"key": "Delivery time", "category": "constraint", "value": "After six"}
     added = alice.post(reverse("add"), data, htmx=True)
     assert is_fragment(added)
     assert 'id="list"' in text(added)
     assert "Remembered. It counts from now on." in text(added)
-    assert alice.held == {"delivery_time": "After six"}
+    assert alice.held == {"coffee": "Dark roast", "delivery_time": "After six"}
     again = alice.post(reverse("add"), data | {"value": "After seven"})
     assert again.status_code == 302
-    assert alice.held == {"delivery_time": "After seven"}
+    assert alice.held["delivery_time"] == "After seven"
 
 
 @pytest.mark.parametrize(

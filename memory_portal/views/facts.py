@@ -246,8 +246,10 @@ def added(request: Request, customer: Customer, outcome: store.Outcome, now: dat
         "renewed": gettext("We knew this already and will keep it longer."),
     }.get(outcome.decision, gettext("We had a note about this already. It now says what you wrote."))
     messages.success(request, said)
+    context = listing(customer, QueryDict(), now) | {"form": AddForm(now=now), "fresh": outcome.fact.id}
+    if context["total"] == 1:  # the page of an empty memory becomes another
+        return moved(request, place(customer, outcome.fact.id, now))
     if asked_by_htmx(request):
-        context = listing(customer, QueryDict(), now) | {"form": AddForm(now=now), "fresh": outcome.fact.id}
         response = render(request, "facts/list.html#after_adding", context)
         response["HX-Push-Url"] = reverse("facts")
         return response
