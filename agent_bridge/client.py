@@ -310,7 +310,7 @@ class BridgeMemoryStore:
     async def search_facts(self, subject_id: str, query: str) -> list[Any]:
         """Facts in which any word of the query is part of "key value category"; every fact for an empty query.
 
-        The contract's own plain search. What fits a message is better found by `context`.
+        The contract's own plain search. `recall` and `context` find better.
         """
         terms = query.lower().split()
         facts = await self.get_facts(subject_id)
@@ -422,6 +422,14 @@ class BridgeMemoryStore:
         except Exception as error:  # whatever it is, the customer's turn is worth more
             log.warning("a turn goes on without memory: %s", type(error).__name__)
         return "" if format == "block" else Context()
+
+    async def recall(self, subject_id: str, topic: str, *, limit: int = 20, session_id: str | None = None) -> list[Any]:
+        """Facts about a topic, the best first; often none. What a `recall_memories` tool answers with."""
+        body: dict[str, Any] = {"topic": topic, "limit": limit}
+        if session_id:
+            body["session_id"] = session_id
+        response = await self._call("POST", subject_path(subject_id, "facts:search"), body=body)
+        return _read(lambda: self._facts(response.json()["facts"]))
 
     async def submit_turns(
         self,
