@@ -185,7 +185,10 @@ class Tombstone(models.Model):
     class Meta:
         verbose_name = _("won’t be learned again")
         verbose_name_plural = _("won’t be learned again")
-        constraints = [models.UniqueConstraint(fields=["customer", "key", "value_mac"], name="one_tombstone_per_value")]
+        # By reason, too: dismissing what was forgotten before must not make the forgetting forgotten.
+        constraints = [
+            models.UniqueConstraint(fields=["customer", "key", "value_mac", "reason"], name="one_tombstone_per_value")
+        ]
 
     def __str__(self) -> str:
         return f"tombstone {self.key}"

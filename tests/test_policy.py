@@ -157,5 +157,5 @@ def test_retention_is_exact_and_safety_has_a_review_instead() -> None:
     assert policy.expiry("preference", NOW) == NOW + timedelta(days=365)
     assert policy.expiry("safety", NOW) is None
     assert policy.review("safety", NOW) == NOW + timedelta(days=365)
-    assert policy.proposal_expiry(Reason.NEEDS_CONSENT, NOW) == NOW + timedelta(hours=24)
-    assert policy.proposal_expiry(Reason.CONFLICTS, NOW) == NOW + timedelta(days=30)
+    assert policy.proposal_expiry(NOW, unconsented=True) == NOW + timedelta(hours=24)
+    assert policy.proposal_expiry(NOW, unconsented=False) == NOW + timedelta(days=30)

@@ -31,6 +31,7 @@ from memory_portal.store.types import (
     Same,
     Update,
 )
+from memory_portal.store.words import key_words
 
 Mac = Callable[[str], str]
 """The customer's keyed digest of a text, as stored in their tombstones."""
@@ -42,6 +43,7 @@ def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, a
     `across_keys=False` is for writers whose key is an address (the commerce-agents contract): only the fact of that very key
     is compared, so that two keys may say the same.
     """
+    draft = as_claimed(draft, actor)
     if reason := policy.refusal(draft, held, actor):
         return Refuse(reason)
     if reason := filtered(draft, held, policy):
@@ -58,6 +60,29 @@ def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, a
     if missing_consent(draft, held, policy):
         return Propose(draft, Reason.NEEDS_CONSENT, touched(verdict))
     return weigh(draft, verdict, held, policy, actor)
+
+
+CLAIMS = {
+    ActorKind.CUSTOMER: Origin.CUSTOMER,
+    ActorKind.STAFF: Origin.STAFF,
+    ActorKind.JOB: Origin.EXTRACTION,
+    ActorKind.AGENT: Origin.AGENT,
+    ActorKind.SYSTEM: Origin.AGENT,
+}
+"""The highest origin each writer may give a fact, whatever its draft says."""
+
+
+def as_claimed(draft: Draft, actor: Actor) -> Draft:
+    """The draft under the origin its writer can stand for: nobody borrows another's rank, and no job without a quote."""
+    claim = min(draft.origin, CLAIMS[actor.kind], key=lambda origin: origin.rank)
+    if claim is Origin.EXTRACTION and not draft.source_quote:
+        claim = Origin.AGENT
+    return draft if claim is draft.origin else replace(draft, origin=claim)
+
+
+def proven(draft: Draft) -> bool:
+    """Whether it carries the customer's own words, found in what they said. A quote from an agent is none."""
+    return draft.origin is Origin.EXTRACTION and bool(draft.source_quote)
 
 
 def filtered(draft: Draft, held: Held, policy: Policy) -> Reason | None:
@@ -84,19 +109,33 @@ def remembered_deletion(draft: Draft, verdict: dedupe.Verdict, held: Held, mac: 
     """Deleted stays deleted: refuse what was said before the deletion, ask about what was said after it."""
     if held.cleared_at and draft.said_at <= held.cleared_at:
         return Refuse(Reason.FORGOTTEN_BEFORE)
-    if isinstance(verdict, Same):
-        return None  # It stands already, by a right of its own.
+    stands = isinstance(verdict, Same)  # by a right of its own, whatever was forgotten beside it
+    if isinstance(verdict, Same) and not verdict.upgrade:
+        return None
     value, quote = mac(draft.value), mac(draft.source_quote) if draft.source_quote else ""
-    for stone in held.buried:
+    ask = False
+    for stone in held.buried:  # All of them: one that refuses outweighs any that would ask.
         same_words = value == stone.value_mac or (bool(quote) and quote == stone.quote_mac)
         if stone.dismissed:
             if same_words:
                 return Refuse(Reason.DISMISSED_BEFORE)
-        elif same_words or draft.key == stone.key or from_its_conversation(draft, stone):
-            if draft.said_at <= stone.watermark and (same_words or draft.key == stone.key):
+        elif stands:
+            continue
+        elif same_words or same_name(draft, stone):
+            if draft.said_at <= stone.watermark:
                 return Refuse(Reason.FORGOTTEN_BEFORE)
-            return Propose(draft, Reason.AFTER_FORGETTING, touched(verdict))
-    return None
+            ask = True
+        elif from_its_conversation(draft, stone):
+            ask = True
+    return Propose(draft, Reason.AFTER_FORGETTING, touched(verdict)) if ask else None
+
+
+def same_name(draft: Draft, stone: Buried) -> bool:
+    """A key of the same words in another order or form is the same name: `seat_preference`, `preferred_seat`."""
+    if draft.key == stone.key:
+        return True
+    words = key_words(draft.key)
+    return bool(words) and words == key_words(stone.key)
 
 
 def from_its_conversation(draft: Draft, stone: Buried) -> bool:
@@ -106,16 +145,26 @@ def from_its_conversation(draft: Draft, stone: Buried) -> bool:
 def suspicion(draft: Draft) -> Reason | None:
     if draft.suspicion:
         return draft.suspicion
-    if write_filter.instruction_shaped(draft.value) or write_filter.instruction_shaped(draft.key.replace("_", " ")):
+    if any(found(write_filter.instruction_shaped, text) for text in (draft.value, draft.key.replace("_", " "))):
         return Reason.INSTRUCTION_SHAPED
-    if draft.category == SAFETY and not draft.source_quote and draft.origin is not Origin.STAFF:
+    if draft.category == SAFETY and draft.origin is Origin.AGENT:
         return Reason.AGENT_SUGGESTION
     return None
 
 
 def missing_consent(draft: Draft, held: Held, policy: Policy) -> bool:
-    sensitive = write_filter.sensitive(f"{draft.key.replace('_', ' ')}: {draft.value}")
-    return policy.needs_consent(draft.category, sensitive=sensitive) and SAFETY not in held.consents
+    if SAFETY in held.consents:
+        return False
+    texts = (f"{draft.key.replace('_', ' ')}: {draft.value}", draft.source_quote)
+    return policy.needs_consent(draft.category, sensitive=any(found(write_filter.sensitive, text) for text in texts))
+
+
+def found(detector: Callable[[str], bool], text: str) -> bool:
+    """What the detector says of a text; yes where it fails, so that nothing unchecked is taken for harmless."""
+    try:
+        return detector(text)
+    except Exception:  # whatever a detector raises; its message may hold the text, so it is dropped
+        return True
 
 
 def weigh(draft: Draft, verdict: dedupe.Verdict, held: Held, policy: Policy, actor: Actor) -> Decision:
@@ -124,7 +173,7 @@ def weigh(draft: Draft, verdict: dedupe.Verdict, held: Held, policy: Policy, act
         case New():
             return fit(draft, held, policy, actor)
         case Same(fact, upgrade):
-            return restated(draft, fact, upgrade)
+            return restated(draft, fact, upgrade, actor)
         case Replaces(fact):
             return changed(draft, fact, actor)
         case Conflicts(fact):
@@ -139,14 +188,23 @@ def fit(draft: Draft, held: Held, policy: Policy, actor: Actor) -> Decision:
     return Remember(draft)
 
 
-def restated(draft: Draft, fact: Fact, upgrade: bool) -> Decision:
+def restated(draft: Draft, fact: Fact, upgrade: bool, actor: Actor) -> Decision:
+    """The same said again: it renews the fact, and whoever has the right makes it a stronger kind or its own."""
     if fact.state is FactState.FROZEN:
         return Refuse(Reason.FROZEN)
-    if upgrade:
-        return Update(replace(draft, key=fact.key, value=fact.value), fact)
-    if outranks(draft.origin, fact.origin):
-        return Update(replace(draft, key=fact.key, category=dedupe.stronger(fact.category, draft.category)), fact)
-    return Renew(draft, fact)
+    higher = outranks(draft.origin, fact.origin)
+    settled = replace(
+        draft,
+        key=fact.key,
+        value=draft.value if higher else fact.value,
+        category=dedupe.stronger(fact.category, draft.category),
+        said_at=max(draft.said_at, fact.said_at),
+    )
+    if not actor.is_customer and fact.locked:
+        return Propose(settled, Reason.DIFFERS_FROM_CORRECTION, fact) if upgrade else Renew(draft, fact)
+    if upgrade and outranks(fact.origin, draft.origin):
+        return Propose(settled, Reason.LOWER_RANK, fact)
+    return Update(settled, fact) if upgrade or higher else Renew(draft, fact)
 
 
 def changed(draft: Draft, fact: Fact, actor: Actor) -> Decision:
@@ -157,7 +215,7 @@ def changed(draft: Draft, fact: Fact, actor: Actor) -> Decision:
         return Refuse(Reason.FROZEN)
     if draft.said_at < fact.said_at:
         return Refuse(Reason.STALE)
-    if fact.category == SAFETY and (dedupe.weakens(fact, draft) or not draft.source_quote):
+    if fact.category == SAFETY and (dedupe.weakens(fact, draft) or not proven(draft)):
         return Propose(settled, Reason.WEAKENS_SAFETY, fact)
     if fact.locked:
         return Propose(settled, Reason.DIFFERS_FROM_CORRECTION, fact)

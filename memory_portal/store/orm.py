@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -65,6 +67,8 @@ from memory_portal.store.types import (
     Update,
 )
 
+log = logging.getLogger(__name__)
+
 withdrawn = Signal()
 """Sent inside the transaction when the customer takes back what work in flight may rest on.
 
@@ -98,6 +102,8 @@ class Desk:
     held: Held
     rows: dict[int, MemoryFact]
     touched: bool = False
+    ended: Counter[str] = field(default_factory=Counter)
+    """What had reached its end by itself and was erased on the way in, by table."""
 
     def mac(self, text: str) -> str:
         return value_mac(self.customer, text)
@@ -154,7 +160,7 @@ def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool
     """The customer's row locked for one transaction. Raises NotFound for an unknown one unless `create` is set."""
     with transaction.atomic():
         row = _lock(customer, now, create=create)
-        desk = Desk(row, actor, now, Held(), {})
+        desk = Desk(row, actor, now.astimezone(UTC), Held(), {})
         _load(desk)
         _erase_expired(desk)
         yield desk
@@ -202,7 +208,9 @@ def _load(desk: Desk) -> None:
         never_words=tuple(customer.never_words),
         consents=frozenset(customer.consents.filter(withdrawn_at=None).values_list("purpose", flat=True)),
         region=customer.region,
-        new_today=customer.events.filter(kind=EventKind.LEARNED, at__gte=midnight).count(),
+        new_today=customer.events.filter(kind__in=(EventKind.LEARNED, EventKind.ADDED), at__gte=midnight)
+        .exclude(actor_kind=ActorKind.CUSTOMER)
+        .count(),
         cleared_at=customer.cleared_at,
     )
 
@@ -213,7 +221,12 @@ def _erase_expired(desk: Desk) -> None:
     for row in over:
         desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, actor=CLOCK)
     if over:
-        _erase(desk, over)
+        _erase(desk, over, from_jobs=False)  # A conversation that waits may say it anew.
+    unanswered = list(desk.customer.proposals.filter(expires_at__lte=desk.now))
+    for asked in unanswered:
+        desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=asked.fact_id, key=asked.key, code=asked.reason, actor=CLOCK)
+        asked.delete()
+    desk.ended.update(facts=len(over), proposals=len(unanswered))
 
 
 def snapshot(row: MemoryFact) -> Fact:
@@ -280,6 +293,9 @@ def submit(
         learned = 0
         in_turn = intake.safety_first(drafts) if actor.kind is ActorKind.JOB else drafts
         for draft in in_turn:
+            if _over_already(desk, draft):
+                outcomes[id(draft)] = _refused(Reason.STALE)
+                continue
             decision = intake.admit(draft, desk.held, current_policy(), actor, desk.mac, across_keys=across_keys)
             decision = intake.over_the_cap(decision, learned, current_policy(), actor)
             learned += isinstance(decision, Remember)
@@ -292,6 +308,12 @@ def _as_seen(desk: Desk, versions: Mapping[str, int | None]) -> None:
         fact = next((held for held in desk.held.facts if held.key == key), None)
         if (fact.version if fact else None) != version:
             raise Conflict(fact)
+
+
+def _over_already(desk: Desk, draft: Draft) -> bool:
+    """Whether it was said so long ago that a fact of its kind would have ended since."""
+    end = current_policy().expiry(draft.category, draft.said_at)
+    return draft.action is ChangeAction.REMEMBER and end is not None and end <= desk.now
 
 
 def _refused(reason: Reason) -> Outcome:
@@ -319,7 +341,14 @@ def _stamp(draft: Draft, stamps: Mapping[str, datetime | None]) -> datetime | No
     return stamps.get(draft.key, draft.said_at)
 
 
-def _remember(desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], kind: EventKind | None = None) -> Fact:
+def _remember(
+    desk: Desk,
+    draft: Draft,
+    stamps: Mapping[str, datetime | None],
+    kind: EventKind | None = None,
+    *,
+    since: datetime | None = None,
+) -> Fact:
     by_customer = desk.actor.is_customer
     if by_customer:  # Writing it again is the customer's own way of lifting what they had us forget.
         desk.customer.tombstones.filter(Q(key=draft.key) | Q(value_mac=desk.mac(draft.value))).delete()
@@ -329,7 +358,7 @@ def _remember(desk: Desk, draft: Draft, stamps: Mapping[str, datetime | None], k
         created_at=desk.now,
         locked=by_customer,
         **_statement(draft),
-        **_times(draft, stamps),
+        **_times(draft, stamps, since),
     )
     _settle_proposals(desk, draft)
     written = by_customer or draft.origin is Origin.STAFF
@@ -354,11 +383,14 @@ def _statement(draft: Draft) -> dict[str, object]:
     }
 
 
-def _times(draft: Draft, stamps: Mapping[str, datetime | None]) -> dict[str, datetime | None]:
+def _times(
+    draft: Draft, stamps: Mapping[str, datetime | None], since: datetime | None = None
+) -> dict[str, datetime | None]:
+    """Its end counts from when it was said, or from when the customer confirmed it (`since`)."""
     return {
         "updated_at": _stamp(draft, stamps),
-        "expires_at": current_policy().expiry(draft.category, draft.said_at),
-        "review_at": current_policy().review(draft.category, draft.said_at),
+        "expires_at": current_policy().expiry(draft.category, since or draft.said_at),
+        "review_at": current_policy().review(draft.category, since or draft.said_at),
     }
 
 
@@ -370,10 +402,11 @@ def _update(
     kind: EventKind | None = None,
     *,
     lock: bool = False,
+    since: datetime | None = None,
 ) -> Fact:
     _revise(desk, row)
     by_customer = desk.actor.is_customer
-    for name, value in {**_statement(draft), **_times(draft, stamps)}.items():
+    for name, value in {**_statement(draft), **_times(draft, stamps, since)}.items():
         setattr(row, name, value)
     row.locked = by_customer or lock
     row.version += 1
@@ -420,7 +453,7 @@ def _propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Out
         "reason": reason,
         "fact_id": fact.id if fact else None,
         "created_at": desk.now,
-        "expires_at": current_policy().proposal_expiry(reason, desk.now),
+        "expires_at": current_policy().proposal_expiry(desk.now, unconsented=_unconsented(desk, draft)),
     }
     proposal, new = Proposal.objects.get_or_create(
         customer=desk.customer,
@@ -432,6 +465,12 @@ def _propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Out
     if new:
         desk.event(EventKind.PROPOSED, fact_id=proposal.fact_id, key=draft.key, code=reason, agent=draft.agent)
     return Outcome("proposed", Reason(proposal.reason), proposal_id=proposal.pk)
+
+
+def _unconsented(desk: Desk, draft: Draft) -> bool:
+    """Whatever else is asked about it: content that needs a consent waits no longer than for that."""
+    remember = draft.action is ChangeAction.REMEMBER
+    return remember and intake.missing_consent(draft, desk.held, current_policy())
 
 
 def _settle_proposals(desk: Desk, draft: Draft) -> None:
@@ -462,16 +501,21 @@ def correct(customer: Subject | int, fact_id: int, draft: Draft, actor: Actor, *
         raise MemoryDisabled
     with locked(customer, actor, now) as desk:
         row = desk.row(fact_id, version)
-        draft = replace(draft, key=row.key)
+        draft = intake.as_claimed(replace(draft, key=row.key), actor)
         if reason := current_policy().refusal(draft, desk.held, actor) or intake.filtered(
             draft, desk.held, current_policy()
         ):
             raise MemoryWriteRejected(reason)
-        if not actor.is_customer and row.category == SAFETY:
+        if not actor.is_customer and (row.category == SAFETY or _customers_own(row)):
             raise MemoryWriteRejected(Reason.NOT_ALLOWED)
         if intake.missing_consent(draft, desk.held, current_policy()):
             raise MemoryWriteRejected(Reason.NEEDS_CONSENT)
         return _update(desk, row, draft, {}, lock=True)
+
+
+def _customers_own(row: MemoryFact) -> bool:
+    """The customer wrote or confirmed it; what staff corrected on their behalf staff may correct again."""
+    return row.locked and row.origin != Origin.STAFF
 
 
 def forget(
@@ -479,7 +523,8 @@ def forget(
 ) -> tuple[list[Fact], Receipt]:
     """Erase facts with their versions, quotes and proposals, leaving tombstones. Raises NotFound if one is not there.
 
-    The facts come back once, for the page that offers undo; the store keeps nothing of them.
+    Only the customer lets go of a safety fact. The facts come back once, for the page that offers undo; the store keeps
+    nothing of them.
     """
     with locked(customer, actor, now) as desk:
         rows = [desk.row(fact_id, version) for fact_id in fact_ids]
@@ -490,15 +535,20 @@ def forget(
 
 
 def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) -> tuple[list[Fact], Receipt]:
-    """Erase everything learned from one conversation and not since written by the customer."""
+    """Erase everything learned or suggested from one conversation and not since written by the customer."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
     with locked(customer, actor, now) as desk:
-        rows = [
-            row for row in desk.rows.values() if bool(session) and row.source_session_id == session and not row.locked
-        ]
-        if not rows:
+        rows = [row for row in desk.rows.values() if row.source_session_id == session and not row.locked]
+        asked = list(desk.customer.proposals.filter(source_session_id=session))
+        if not session or not (rows or asked):
             raise NotFound
         gone = [snapshot(row) for row in rows]
-        return gone, _forget(desk, rows, EventKind.FORGOTTEN)
+        for question in asked:
+            _drop(desk, question)
+        receipt = _forget(desk, rows, EventKind.FORGOTTEN)
+        counts = {**receipt.counts, "proposals": receipt.counts["proposals"] + len(asked)}
+        return gone, Receipt(counts, tombstones=receipt.tombstones)
 
 
 def _forget(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:
@@ -513,27 +563,33 @@ def _bury(desk: Desk, row: MemoryFact | Proposal, reason: TombstoneReason) -> No
         customer=desk.customer,
         key=row.key,
         value_mac=desk.mac(row.value),
+        reason=reason,
         defaults={
             "quote_mac": desk.mac(row.source_quote) if row.source_quote else "",
             "source_session_id": row.source_session_id,
             "watermark": desk.now,
-            "reason": reason,
         },
     )
 
 
-def _erase(desk: Desk, rows: Sequence[MemoryFact]) -> Receipt:
+def _erase(desk: Desk, rows: Sequence[MemoryFact], *, from_jobs: bool = True) -> Receipt:
     """Remove facts and every copy: versions, quotes, questions about the same key, and their text in waiting jobs."""
     ids, keys = [row.pk for row in rows], [row.key for row in rows]
-    texts = [text for row in rows for text in (row.value, row.source_quote) if text]
-    revisions = FactRevision.objects.filter(fact__in=ids).count()
-    questions = desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys))
-    asked = questions.count()
-    questions.delete()
+    former = list(FactRevision.objects.filter(fact__in=ids))
+    asked = list(desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys)))
+    desk.customer.proposals.filter(pk__in=[question.pk for question in asked]).delete()
     MemoryFact.objects.filter(pk__in=ids).delete()
     desk.drop(ids)
+    if from_jobs:
+        _blank(desk, [*rows, *former, *asked])
+    counts = {"facts": len(ids), "revisions": len(former), "proposals": len(asked)}
+    return Receipt(counts, tombstones=len(ids))
+
+
+def _blank(desk: Desk, said: Sequence[MemoryFact | FactRevision | Proposal]) -> None:
+    """Have these values and quotes blanked in conversations that still wait to be read."""
+    texts = list(dict.fromkeys(text for row in said for text in (row.value, row.source_quote) if text))
     withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts)
-    return Receipt({"facts": len(ids), "revisions": revisions, "proposals": asked}, tombstones=len(ids))
 
 
 def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
@@ -560,9 +616,13 @@ def _withdraw(desk: Desk, what: str) -> int:
 
 
 def freeze(customer: Subject | int, fact_id: int, why: FreezeReason, actor: Actor, *, now: datetime) -> Fact:
-    """Contested: kept, served to nobody."""
+    """Contested: kept, served to nobody. A safety fact is taken out of use by the customer alone."""
     with locked(customer, actor, now) as desk:
         row = desk.row(fact_id)
+        if row.category == SAFETY and not actor.is_customer:
+            raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+        if (row.state, row.freeze_reason) == (FactState.FROZEN, why):
+            return snapshot(row)
         row.state, row.freeze_reason, row.frozen_at = FactState.FROZEN, why, now
         return _marked(desk, row, EventKind.FROZEN, ["state", "freeze_reason", "frozen_at"], code=why)
 
@@ -573,6 +633,8 @@ def thaw(customer: Subject | int, fact_id: int, actor: Actor, *, now: datetime) 
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
     with locked(customer, actor, now) as desk:
         row = desk.row(fact_id)
+        if row.state == FactState.ACTIVE:
+            return snapshot(row)
         row.state, row.freeze_reason, row.frozen_at = FactState.ACTIVE, "", None
         return _marked(desk, row, EventKind.THAWED, ["state", "freeze_reason", "frozen_at"])
 
@@ -632,8 +694,8 @@ def accept(customer: int, proposal_id: int, actor: Actor, *, now: datetime, valu
             raise MemoryWriteRejected(full)
         asked.delete()
         if fact:
-            return _update(desk, fact, draft, {}, EventKind.ACCEPTED)
-        return _remember(desk, draft, {}, EventKind.ACCEPTED)
+            return _update(desk, fact, draft, {}, EventKind.ACCEPTED, since=desk.now)
+        return _remember(desk, draft, {}, EventKind.ACCEPTED, since=desk.now)
 
 
 def _draft_of(asked: Proposal, value: str | None) -> Draft:
@@ -663,12 +725,18 @@ def _proposal(desk: Desk, proposal_id: int) -> Proposal:
 
 def dismiss(customer: int, proposal_id: int, actor: Actor, *, now: datetime) -> None:
     """Erase a suggestion; the same words are not suggested again."""
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
     with locked(customer, actor, now) as desk:
-        asked = _proposal(desk, proposal_id)
-        if asked.action == ChangeAction.REMEMBER:
-            _bury(desk, asked, TombstoneReason.DISMISSED)
-        desk.event(EventKind.DISMISSED, fact_id=asked.fact_id, key=asked.key, code=asked.reason)
-        asked.delete()
+        _drop(desk, _proposal(desk, proposal_id))
+
+
+def _drop(desk: Desk, asked: Proposal) -> None:
+    if asked.action == ChangeAction.REMEMBER:
+        _bury(desk, asked, TombstoneReason.DISMISSED)
+    desk.event(EventKind.DISMISSED, fact_id=asked.fact_id, key=asked.key, code=asked.reason)
+    asked.delete()
+    _blank(desk, [asked])
 
 
 def lift(customer: int, key: str, actor: Actor, *, now: datetime) -> None:
@@ -717,11 +785,20 @@ def withdraw_consent(customer: int, actor: Actor, *, now: datetime, purpose: str
             draft = _restated(row)
             _erase(desk, [row])
             _propose(desk, draft, Reason.NEEDS_CONSENT, None)
+        _wait_no_longer(desk)
         desk.event(EventKind.CONSENT_WITHDRAWN, code=purpose)
         return len(rested)
 
 
-def _restated(row: MemoryFact) -> Draft:
+def _wait_no_longer(desk: Desk) -> None:
+    """Questions that were asked under the consent just taken back go away as soon as if it had never been there."""
+    for asked in desk.customer.proposals.filter(action=ChangeAction.REMEMBER):
+        if _unconsented(desk, _restated(asked)):
+            asked.expires_at = min(asked.expires_at, current_policy().proposal_expiry(desk.now, unconsented=True))
+            asked.save(update_fields=["expires_at"])
+
+
+def _restated(row: MemoryFact | Proposal) -> Draft:
     return Draft(
         key=row.key,
         value=row.value,
@@ -884,24 +961,39 @@ def purge_generation(subject: Subject) -> int:
 
 
 def sweep(*, now: datetime, batch: int = 500, stop: Callable[[], bool] = lambda: False) -> dict[str, int]:
-    """Erase what has reached its end, customer by customer, each in its own short transaction: resumable at any point."""
-    done = {"facts": 0, "proposals": 0, "tombstones": 0}
-    for customer_id in _due(now, batch):
-        if stop():
-            break
-        done["facts"] += MemoryFact.objects.of(customer_id).expired(now).count()
-        with locked(customer_id, CLOCK, now) as desk:  # which erases the facts
-            asked = list(desk.customer.proposals.filter(expires_at__lte=now))
-            for proposal in asked:
-                desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=proposal.fact_id, key=proposal.key, code=proposal.reason)
-                proposal.delete()
-            done["proposals"] += len(asked)
-    stones = Tombstone.objects.filter(watermark__lt=now - timedelta(days=current_policy().limits.tombstone_days))
-    done["tombstones"], _ = stones.delete()
+    """Erase what has reached its end. Every customer is one short transaction under their own lock, so that the sweep may die
+    anywhere and be called again; one customer who cannot be swept holds up nobody else, and is counted as failed.
+
+    `batch` is how many customers, or tombstones, are looked up at a time; `stop` is asked before each.
+    """
+    done = {"facts": 0, "proposals": 0, "tombstones": 0, "failed": 0}
+    last = 0
+    while due := _due(now, last, batch):
+        for last in due:
+            if stop():
+                return done
+            try:
+                with locked(last, CLOCK, now) as desk:  # which erases it
+                    done["facts"] += desk.ended["facts"]
+                    done["proposals"] += desk.ended["proposals"]
+            except Exception as error:  # its text may hold a value
+                done["failed"] += 1
+                log.error("the sweep could not finish customer %s: %s", last, type(error).__name__)
+    over = Tombstone.objects.filter(watermark__lte=current_policy().forgotten_until(now))
+    while (stones := list(over.values_list("pk", flat=True)[:batch])) and not stop():
+        done["tombstones"] += over.filter(pk__in=stones).delete()[0]  # unless it was renewed meanwhile
     return done
 
 
-def _due(now: datetime, batch: int) -> list[int]:
-    facts_over = MemoryFact.objects.expired(now).values_list("customer_id", flat=True).distinct()[:batch]
-    asked_over = Proposal.objects.filter(expires_at__lte=now).values_list("customer_id", flat=True).distinct()[:batch]
-    return sorted({*facts_over, *asked_over})
+def _due(now: datetime, last: int, batch: int) -> list[int]:
+    """The next customers, by id, of whom something has reached its end."""
+    ended = (MemoryFact.objects.expired(now), Proposal.objects.filter(expires_at__lte=now))
+    ids = [
+        pk
+        for rows in ended
+        for pk in rows.filter(customer__gt=last)
+        .order_by("customer")
+        .values_list("customer", flat=True)
+        .distinct()[:batch]
+    ]
+    return sorted(set(ids))[:batch]

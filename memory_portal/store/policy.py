@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -154,17 +154,22 @@ class Policy(Strict):
 
     def expiry(self, category: str, since: datetime) -> datetime | None:
         """The instant from which a fact of this category, stated at `since`, is gone; None where there is no end."""
-        days = self.categories[category].retention_days if category in self.categories else None
-        return since + timedelta(days=days) if days else None
+        rule = self.categories.get(category)
+        return after(since, timedelta(days=rule.retention_days)) if rule and rule.retention_days else None
 
     def review(self, category: str, since: datetime) -> datetime | None:
-        days = self.categories[category].review_days if category in self.categories else None
-        return since + timedelta(days=days) if days else None
+        rule = self.categories.get(category)
+        return after(since, timedelta(days=rule.review_days)) if rule and rule.review_days else None
 
-    def proposal_expiry(self, reason: Reason, now: datetime) -> datetime:
-        if reason is Reason.NEEDS_CONSENT:
-            return now + timedelta(hours=self.limits.consent_wait_hours)
-        return now + timedelta(days=self.limits.proposal_days)
+    def proposal_expiry(self, now: datetime, *, unconsented: bool) -> datetime:
+        """When a question goes away by itself; sooner where what it asks about needs a consent that is not there."""
+        if unconsented:
+            return after(now, timedelta(hours=self.limits.consent_wait_hours))
+        return after(now, timedelta(days=self.limits.proposal_days))
+
+    def forgotten_until(self, now: datetime) -> datetime:
+        """What was forgotten up to this instant may be learned again."""
+        return after(now, -timedelta(days=self.limits.tombstone_days))
 
     def room(self, held: Held, actor: Actor) -> Reason | None:
         """Whether one more fact fits, measured after the write."""
@@ -183,6 +188,11 @@ def contains_word(folded_text: str, word: str) -> bool:
     if re.search(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", wanted):
         return wanted in folded_text
     return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", folded_text.replace("_", " ")) is not None
+
+
+def after(moment: datetime, span: timedelta) -> datetime:
+    """Counted in UTC: in a local time a day may have 23 or 25 hours."""
+    return moment.astimezone(UTC) + span
 
 
 def outranks(higher: Origin, lower: Origin) -> bool:
