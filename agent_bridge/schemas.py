@@ -78,6 +78,12 @@ class PageQuery(Closed):
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
     after: Annotated[str, Field(max_length=store.KEY_LIMIT)] = ""
 
+    @model_validator(mode="after")
+    def pages_are_by_key(self) -> PageQuery:
+        if self.order == "written" and self.model_fields_set & {"limit", "after"}:
+            raise PydanticCustomError("bridge_order", "order=written comes all at once, without limit and after")
+        return self
+
 
 class SearchRequest(Closed):
     topic: Annotated[str, Field(min_length=1, max_length=store.VALUE_LIMIT)]
