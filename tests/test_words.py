@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_portal.store import words
 from memory_portal.store.words import DONE, NOT, ONCE, inflection, key_words, read, tokens
 
 
@@ -194,3 +195,11 @@ def test_any_text_can_be_read_and_searched(text: str) -> None:
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=14))
 def test_inflection_leaves_a_word(word: str) -> None:
     assert inflection(word).rstrip("+")
+
+
+def test_what_was_worked_out_of_texts_can_be_forgotten_at_once() -> None:
+    words.tokens("Wears a marker zzyzx")
+    words.read("Wears a marker zzyzx")
+    words.forget_texts()
+    assert [cached for cached in words._of_texts if cached.cache_info().currsize] == []
+    assert words.tokens.cache_info().maxsize == words.CACHED_TEXTS

@@ -6,7 +6,6 @@ Imports types, enums and words only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from memory_portal.enums import ChangeAction
 from memory_portal.store.types import CONSTRAINT, SAFETY, Conflicts, Draft, Fact, New, Replaces, Same, Verdict
@@ -18,6 +17,7 @@ from memory_portal.store.words import (
     Reading,
     bases,
     is_measure,
+    kept,
     key_words,
     names,
     opens_statement,
@@ -162,7 +162,7 @@ def _equal(old: Reading, new: Reading) -> bool:
     )
 
 
-@lru_cache(CACHED_TEXTS)
+@kept(CACHED_TEXTS)
 def _arranged(parts: Parts) -> tuple[object, ...]:
     """What is said in whatever order, where order says nothing: "tea and coffee", "likes tea, hates coffee"."""
     if all(opens_statement(part[0]) for part in parts):
@@ -247,7 +247,7 @@ def _contradicts(old: Reading, new: Reading) -> bool:
     return held == said and denied != denies and any(map(names, said))
 
 
-@lru_cache(CACHED_TEXTS)
+@kept(CACHED_TEXTS)
 def _affirmed(said: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     """The statement without its negations, and whether these leave it denied."""
     odd = sum(word in NEGATIVE or word in OPPOSITES for word in said) % 2 == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_portal.store.types import TOPICS_LIMIT
-from memory_portal.store.words import tokens
+from memory_portal.store.words import kept, tokens
 
 WIDER_SHARE = 0.4
 """How much a word says of the departments around its own: `sofa` is furniture for certain, and a little bit home."""
@@ -23,7 +23,7 @@ _LONGEST = 6  # stems: three words, two stems each in Spanish and German
 _COMPOUND, _PART = 8, 4
 """From eight letters on, a word unknown as a whole may be known by an end of four or more: Wanderschuhe."""
 
-_WORDS = 20_000
+_WORDS = 5_000
 
 # Small words that make a single entry read as its language.
 _FRAMES = {"en": "the my we ", "es": "el los mi ", "de": "der die mein ", "zh": ""}
@@ -97,7 +97,7 @@ def _hits(words: tuple[str, ...]) -> dict[str, frozenset[str]]:
     return {run: departments for run, departments in hits.items() if run not in inside}
 
 
-@lru_cache(_WORDS)
+@kept(_WORDS)
 def _by_its_end(word: str) -> frozenset[str]:
     if len(word) >= _COMPOUND and word.isalpha():
         for start in range(_PART - 1, len(word) - _PART + 1):

@@ -1,7 +1,7 @@
 """What a request and a fact have in common. In: one customer's facts and a text. Out: a score and an agreement each.
 
 Pure, and without an index to keep in step: a fact's card is worked out once and kept in this process while in use.
-Imports types, sanitise and lexicon only.
+Imports types, sanitise, words and lexicon only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from memory_portal.store import lexicon
 from memory_portal.store.sanitise import fold
 from memory_portal.store.types import Fact
+from memory_portal.store.words import kept
 
 # What a shared word is worth by where it stands, and a shared department.
 # Chosen on one half of the stores: see docs/recall.md.
@@ -28,13 +29,22 @@ LIGHT = 0.5
 LOOSE = 0.6
 """What a part of a word, or a word one letter off, is worth beside the word itself."""
 
+TAIL = 0.1
+"""A look-up leaves out what scores less than this share of the best."""
+MEANING = 0.7
+"""Share of closeness in a look-up's score; words have the rest."""
+NEAR, NEAR_WITH_WORDS = 0.3, 0.2
+"""How close the nearest fact must be for closeness to count: more where no word of the topic stands in any fact."""
+NEARLY = 0.5
+"""What is left of the nearest: a fact found by closeness alone is at least this near beside it."""
+
 _SATURATION, _LENGTH = 1.2, 0.5
 _TYPICAL_LENGTH = {VALUE: 8, KEY: 2, TOPIC: 18, CATEGORY: 1}
 _OTHER_FACTS = 20
 """Facts imagined beside those held, so that a word does not seem rare only because the customer holds three facts."""
 _WORDS_OF_A_TOPIC = 5  # in a longer one, a sentence, the other words find the fact
 _UNKNOWN_AGREEMENT = 0.4  # where the request speaks of no department we know
-_CARDS, _PARTS = 4_000, 20_000  # of one to four kB each, in this process's memory only
+_CARDS, _PARTS = 2_000, 500  # of one to four kB each, in this process's memory only
 
 # Words of scripts with spaces; in the others every character is found by itself.
 _WORD = re.compile(r"[^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]{3,}")
@@ -50,7 +60,7 @@ class Card(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What each fact has to do with a request. A closeness of meaning, where one is known, would add to `scores`."""
+    """What each fact has to do with a request, by its words. Closeness of meaning, where it is known, joins in `fused`."""
 
     scores: list[float]
     agreements: list[float]
@@ -72,7 +82,7 @@ def cards_of(facts: Iterable[Fact]) -> list[Card]:
     return [_card(fact.key, fact.value, fact.category, fact.topics) for fact in facts]
 
 
-@lru_cache(_CARDS)
+@kept(_CARDS)
 def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
     said, named, kind = _part(VALUE, value), _part(KEY, _spaced(key)), _part(CATEGORY, _spaced(category))
     departments = {**named.departments, **said.departments}
@@ -83,7 +93,7 @@ def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
     return Card({**said.words, **named.words, **kind.words, **about.words}, departments, bool(about.words))
 
 
-@lru_cache(_PARTS)
+@kept(_PARTS)
 def _part(place: str, text: str) -> Card:
     stems = lexicon.stems(text)
     damping = _SATURATION * (1 - _LENGTH + _LENGTH * len(stems) / _TYPICAL_LENGTH[place])
@@ -144,6 +154,24 @@ def _rarity(having: float, held: int) -> float:
     return math.log(1 + (size - having + 0.5) / (having + 0.5)) / math.log(1 + (size - 0.5) / 1.5)
 
 
+def fused(scores: Sequence[float], near: Sequence[float | None]) -> list[float]:
+    """Scores by words and closeness by meaning as shares of the best, added; 0 for what belongs in no answer.
+
+    A fact whose closeness is not known counts by its words alone.
+    """
+    best = max(scores, default=0.0)
+    nearest = max((closeness for closeness in near if closeness is not None), default=0.0)
+    if nearest < (NEAR_WITH_WORDS if best else NEAR):
+        nearest = 0.0
+    found = []
+    for score, closeness in zip(scores, near, strict=True):
+        said = score / best if best else 0.0
+        meant = max(0.0, closeness / nearest) if nearest and closeness is not None else None
+        belongs = said > TAIL or (meant or 0.0) >= NEARLY
+        found.append((said if meant is None else (1 - MEANING) * said + MEANING * meant) if belongs else 0.0)
+    return found
+
+
 def loosely(facts: Sequence[Fact], topic: str, met: Collection[str]) -> list[float]:
     """Scores for words of the topic that no fact has: for a longer word around it, else for a word one letter off."""
     scores = [0.0] * len(facts)
@@ -168,7 +196,7 @@ def _is_strange(word: str, met: Collection[str], *, alone: bool) -> bool:
     return bool(stems or alone) and not any(place + stem in met for stem in stems for place in WEIGHTS)
 
 
-@lru_cache(_CARDS)
+@kept(_CARDS)
 def _spelt(key: str, value: str, topics: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(" ".join((_spaced(key), value, *topics)))))
 

@@ -7,13 +7,15 @@ Imports types and ranking only.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 from memory_portal.enums import FactState
 from memory_portal.store import ranking
 from memory_portal.store.types import CONSTRAINT, SAFETY, Fact
 
+NOTHING_NEAR: Mapping[int, float] = MappingProxyType({})
 LAYER_ONE = frozenset({SAFETY, CONSTRAINT})
 TIER_ONE_CAP = 8
 BUDGET_CHARS = 4_000
@@ -22,13 +24,15 @@ RECORD_CHARS = 90
 
 PREFETCH_CAP = 5
 LOOKUP_CAP = 20
-TAIL = 0.1
-"""A look-up leaves out what scores less than this share of the best."""
-
 ENOUGH = 1.75
 """The evidence layer 2 asks for, in words that only this fact has."""
 ENOUGH_SAID_ALONE = 0.63 * ENOUGH
 """For a fact about which nobody wrote topics: it has fewer words to be found by."""
+
+MEANING = 4.0
+"""Layer 2: what closeness (-1 to 1) weighs beside the square root of the evidence, both as shares of what is asked for."""
+ENOUGH_IN_MEANING = 2.05
+"""What both together must come to where the closeness is known."""
 
 _USUAL_REQUEST = 8  # words and departments; a shorter request says as much in fewer
 _SKEW = timedelta(days=1)
@@ -76,10 +80,12 @@ def relevant(
     k: int = PREFETCH_CAP,
     exclude: Collection[int] = frozenset(),
     off_categories: Collection[str] = frozenset(),
+    near: Mapping[int, float] = NOTHING_NEAR,
 ) -> list[Fact]:
     """Layer 2: at most `k` facts this message calls for, best first; often none, because silence is a result.
 
-    `hint` is what the host knows of the page or the intent; `exclude` holds the ids of facts shown already.
+    `hint` is what the host knows of the page or the intent; `exclude` holds the ids of facts shown already. `near` says
+    how close facts are to the message in meaning, where that is known.
     """
     held = live(facts, now, off_categories)
     cards = ranking.cards_of(held)
@@ -89,16 +95,26 @@ def relevant(
     scores, agreements, _ = ranking.evidence(cards, request)
     for fact, card, score, agreement in zip(held, cards, scores, agreements, strict=True):
         strength = score * math.sqrt((agreement + 0.05) * brevity)
-        if strength >= (ENOUGH if card.has_topics else ENOUGH_SAID_ALONE) and fact.id not in exclude:
+        strength /= ENOUGH if card.has_topics else ENOUGH_SAID_ALONE
+        if fact.id in near:
+            strength = (math.sqrt(strength) + MEANING * near[fact.id]) / ENOUGH_IN_MEANING
+        if strength >= 1 and fact.id not in exclude:
             found.append((strength, fact))
     return [fact for _, fact in sorted(found, key=lambda pair: -round(pair[0], 9))][: max(0, k)]
 
 
-def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datetime | None = None) -> list[Fact]:
+def lookup(
+    facts: Iterable[Fact],
+    topic: str,
+    *,
+    k: int = LOOKUP_CAP,
+    now: datetime | None = None,
+    near: Mapping[int, float] = NOTHING_NEAR,
+) -> list[Fact]:
     """Layer 3: the facts about `topic`, best first; every fact, in store order, when it is empty.
 
     `topic` may be in any language, a part of a word, one letter wrong, a key or the name of a category. Without `now`
-    the caller answers for what has expired.
+    the caller answers for what has expired. `near` is as for `relevant`.
     """
     held = [fact for fact in (facts if now is None else live(facts, now)) if fact.state is FactState.ACTIVE]
     if not topic.strip():
@@ -106,8 +122,8 @@ def lookup(facts: Iterable[Fact], topic: str, *, k: int = LOOKUP_CAP, now: datet
     exact = ranking.evidence(ranking.cards_of(held), ranking.request_for(topic, *ranking.WEIGHTS))
     loose = ranking.loosely(held, topic, exact.met)
     scores = [sum(pair) for pair in zip(exact.scores, loose, strict=True)]
-    least = max(scores, default=0.0) * TAIL
-    order = sorted((i for i, score in enumerate(scores) if score > least), key=lambda i: -round(scores[i], 9))
+    scores = ranking.fused(scores, [near.get(fact.id) for fact in held])
+    order = sorted((i for i, score in enumerate(scores) if score), key=lambda i: -round(scores[i], 9))
     return [held[i] for i in order[: max(0, k)]]
 
 

@@ -7,16 +7,40 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import snowballstemmer
 
 from memory_portal.store.sanitise import fold
 
-CACHED_TEXTS = 20_000
-CACHED_WORDS = 50_000
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
+CACHED_TEXTS = 2_000
+CACHED_WORDS = 10_000
+
+T = TypeVar("T")
+_of_texts: list[_lru_cache_wrapper[Any]] = []
+
+
+def kept(size: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
+    """`lru_cache` for what is worked out of customers' texts, so that `forget_texts` reaches it."""
+
+    def keep(function: Callable[..., T]) -> _lru_cache_wrapper[T]:
+        cached = lru_cache(size)(function)
+        _of_texts.append(cached)
+        return cached
+
+    return keep
+
+
+def forget_texts() -> None:
+    """Empty every cache of this process that holds customers' words; reading a fact again costs a fraction of a millisecond."""
+    for cached in _of_texts:
+        cached.cache_clear()
 
 
 def table(words: str) -> frozenset[str]:
@@ -240,7 +264,7 @@ _LETTERS = rf"(?:(?![{_RUNS}\d_])\w)(?:(?![{_RUNS}\d_])[\w{_MARKS}])*"
 _WORD = re.compile(rf"(?P<run>[{_RUNS}]+)|(?P<number>\d+(?:[.,]\d+)*)|(?P<word>{_LETTERS})")
 
 
-@lru_cache(CACHED_TEXTS)
+@kept(CACHED_TEXTS)
 def tokens(text: str) -> tuple[str, ...]:
     """The words of `text` for searching, in order: stems of content words, numbers, Chinese characters and bigrams.
 
@@ -261,6 +285,11 @@ def tokens(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def language(text: str) -> str:
+    """english, german or spanish."""
+    return _language([match[0] for match in _WORD.finditer(fold(text))])
+
+
 def _language(words: list[str]) -> str:
     """The language whose small words a text has most of; English when in doubt."""
     counts = {name: sum(map(telling.__contains__, words)) for name, telling in _TELLING.items()}
@@ -270,7 +299,7 @@ def _language(words: list[str]) -> str:
 _TELLING = {name: STOP[name] | HINTS[name] for name in STOP}
 
 
-@lru_cache(CACHED_WORDS)
+@kept(CACHED_WORDS)
 def _stems(word: str, language: str) -> tuple[str, ...]:
     bare = "".join(c for c in unicodedata.normalize("NFD", word) if not "\u0300" <= c <= "\u036f") or word
     return tuple(dict.fromkeys((_stem(bare, "english"), _stem(bare, language))))
@@ -325,7 +354,7 @@ class Reading:
     """It names what it is about, so that it says the same under any key."""
 
 
-@lru_cache(CACHED_TEXTS)
+@kept(CACHED_TEXTS)
 def read(text: str) -> Reading:
     """`text` as a Reading. Never raises; a text without a word says `()`."""
     folded = fold(text)
@@ -343,7 +372,7 @@ def read(text: str) -> Reading:
     return Reading(folded, said, _parts(words), sentence, stands)
 
 
-@lru_cache(CACHED_TEXTS)
+@kept(CACHED_TEXTS)
 def key_words(key: str) -> frozenset[str]:
     """The words of a key, in any order."""
     return frozenset(read(key.replace("_", " ")).said)
@@ -385,7 +414,7 @@ def _pieces(folded: str) -> list[str]:
     return found
 
 
-@lru_cache(CACHED_WORDS)
+@kept(CACHED_WORDS)
 def _tells(sign: str) -> bool:
     """Money, degrees, plus, emoji: signs without which a short value means something else."""
     return sign in SIGNS or (unicodedata.category(sign) in ("Sc", "Sm", "So") and sign not in GESTURES)
@@ -485,7 +514,7 @@ def _allergic(words: list[str]) -> list[str]:
     return [*words[:start], *denied, "allergic", *what, *words[at + 1 :]]
 
 
-@lru_cache(CACHED_WORDS)
+@kept(CACHED_WORDS)
 def _word(piece: str, language: str) -> tuple[str, ...]:
     """A word's base form; DONE before a past form, NOT inside a denying one."""
     if piece == "'ve":
@@ -588,7 +617,7 @@ def _stands(said: tuple[str, ...], *, sentence: bool, self_said: bool) -> bool:
     return weight >= least
 
 
-@lru_cache(CACHED_WORDS)
+@kept(CACHED_WORDS)
 def _weight(word: str) -> int:
     """2 for a word that names something, 1 for a Chinese character that does."""
     if word in _WEIGHTLESS or word in _PREDICATES or word in NEGATIVE_ZH or word[0].isdigit():
