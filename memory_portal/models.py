@@ -147,8 +147,25 @@ class FactRevision(models.Model):
         return f"version {self.version} of fact {self.fact_id}"
 
 
+class CurrentTransaction(models.Func):
+    """The id of the transaction that writes, its 64 bits; subtransactions share it."""
+
+    template = "(pg_current_xact_id()::text::bigint)"
+    output_field = models.BigIntegerField()
+
+
+TOLD = (
+    "accepted", "added", "choices_changed", "cleared", "consent_withdrawn", "corrected", "expired", "forgotten", "frozen",
+    "learned", "thawed", "updated", "using_paused", "using_resumed",
+)  # fmt: skip
+"""The kinds of events that agents hear of (store/feed.py): written out, as the index is built over them."""
+
+
 class FactEvent(models.Model):
-    """Something happened. Append-only; ids, keys, codes, times and the actor, never a value."""
+    """Something happened. Append-only; ids, keys, codes, times and the actor, never a value.
+
+    `xid` is the writing transaction, for the feed's order; events older than the feed have none.
+    """
 
     customer = models.ForeignKey(
         Customer, on_delete=models.DO_NOTHING, db_constraint=False, related_name="events", db_index=False
@@ -157,15 +174,20 @@ class FactEvent(models.Model):
     kind = models.CharField(max_length=20, choices=EventKind.choices)
     fact_id = models.BigIntegerField(null=True)
     key = models.CharField(max_length=64, blank=True)
+    category = models.CharField(max_length=32, blank=True, db_default="")
     code = models.CharField(max_length=32, blank=True, help_text=_("A reason or purpose code."))
     actor_kind = models.CharField(max_length=8, choices=ActorKind.choices)
     actor_id = models.CharField(max_length=64, blank=True)
     agent = models.CharField(max_length=64, blank=True)
+    xid = models.BigIntegerField(null=True, editable=False, db_default=CurrentTransaction())
 
     class Meta:
         verbose_name = _("event")
         verbose_name_plural = _("events")
-        indexes = [models.Index(fields=["customer", "-at", "-id"], name="event_by_customer")]
+        indexes = [
+            models.Index(fields=["customer", "-at", "-id"], name="event_by_customer"),
+            models.Index(fields=["xid", "id"], name="event_feed", condition=Q(xid__isnull=False, kind__in=TOLD)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}".strip()

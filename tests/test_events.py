@@ -88,7 +88,15 @@ def test_events_and_reads_have_no_room_for_a_value() -> None:
     def texts(fields: list[Field]) -> set[str]:  # type: ignore[type-arg]  # the stubs want what the class does not take
         return {field.name for field in fields if isinstance(field, CharField | TextField)}
 
-    assert texts(list(FactEvent._meta.concrete_fields)) == {"kind", "key", "code", "actor_kind", "actor_id", "agent"}
+    assert texts(list(FactEvent._meta.concrete_fields)) == {
+        "kind",
+        "key",
+        "category",
+        "code",
+        "actor_kind",
+        "actor_id",
+        "agent",
+    }
     assert texts(list(FactRead._meta.concrete_fields)) == {"agent", "source_session_id"}
 
 

@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_portal.store.errors import (
+    BadCursor,
     Conflict,
     InvalidDraft,
+    LostCursor,
     MemoryDisabled,
     MemoryStoreError,
     MemoryWriteRejected,
@@ -35,6 +37,7 @@ from memory_portal.store.types import (
 
 if TYPE_CHECKING:
     from memory_portal.store.contract import DjangoMemoryStore, rejection, upsert
+    from memory_portal.store.feed import Change, Changes, changes
     from memory_portal.store.fence import block
     from memory_portal.store.orm import (
         accept,
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "rejection", "upsert"),
+    "feed": ("Change", "Changes", "changes"),
     "fence": ("block",),
     "orm": (
         "accept",
@@ -158,7 +162,10 @@ __all__ = [
     "VALUE_LIMIT",
     "Actor",
     "Agreed",
+    "BadCursor",
     "Candidate",
+    "Change",
+    "Changes",
     "Conflict",
     "DjangoMemoryStore",
     "Draft",
@@ -167,6 +174,7 @@ __all__ = [
     "Freeze",
     "Happening",
     "InvalidDraft",
+    "LostCursor",
     "MemoryDisabled",
     "MemoryStoreError",
     "MemoryWriteRejected",
@@ -183,6 +191,7 @@ __all__ = [
     "agents",
     "attach_email",
     "block",
+    "changes",
     "choose",
     "clean",
     "clear",

@@ -58,3 +58,15 @@ class MemoryDisabled(MemoryStoreError):
     """Memory is switched off for the whole deployment."""
 
     code = "memory_disabled"
+
+
+class BadCursor(MemoryStoreError, ValueError):
+    """No cursor of ours."""
+
+    code = "bad_cursor"
+
+
+class LostCursor(MemoryStoreError):
+    """A cursor of another database server: what it points to cannot be found again here."""
+
+    code = "lost_cursor"

@@ -114,6 +114,7 @@ class Desk:
         *,
         fact_id: int | None = None,
         key: str = "",
+        category: str = "",
         code: str = "",
         agent: str = "",
         actor: Actor | None = None,
@@ -126,6 +127,7 @@ class Desk:
             kind=kind,
             fact_id=fact_id,
             key=key,
+            category=category,
             code=code,
             actor_kind=actor.kind,
             actor_id=actor.id,
@@ -219,7 +221,7 @@ def _erase_expired(desk: Desk) -> None:
     """What has reached its end is gone, whether the sweeper came by or not: it must not stand in a new fact's way."""
     over = list(MemoryFact.objects.of(desk.customer).expired(desk.now))
     for row in over:
-        desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, actor=CLOCK)
+        desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, category=row.category, actor=CLOCK)
     if over:
         _erase(desk, over, from_jobs=False)  # A conversation that waits may say it anew.
     unanswered = list(desk.customer.proposals.filter(expires_at__lte=desk.now))
@@ -363,7 +365,7 @@ def _remember(
     _settle_proposals(desk, draft)
     written = by_customer or draft.origin is Origin.STAFF
     kind = kind or (EventKind.ADDED if written else EventKind.LEARNED)
-    desk.event(kind, fact_id=row.pk, key=row.key, agent=draft.agent)
+    desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, agent=draft.agent)
     if not by_customer:
         desk.held = replace(desk.held, new_today=desk.held.new_today + 1)
     return desk.keep(row)
@@ -405,6 +407,7 @@ def _update(
     since: datetime | None = None,
 ) -> Fact:
     _revise(desk, row)
+    before = row.category
     by_customer = desk.actor.is_customer
     for name, value in {**_statement(draft), **_times(draft, stamps, since)}.items():
         setattr(row, name, value)
@@ -414,7 +417,9 @@ def _update(
     _settle_proposals(desk, replace(draft, key=row.key))
     written = by_customer or draft.origin is Origin.STAFF
     kind = kind or (EventKind.CORRECTED if written else EventKind.UPDATED)
-    desk.event(kind, fact_id=row.pk, key=row.key, agent=draft.agent)
+    # Who knew it as an ordinary fact must hear that it is none any more.
+    category = row.category if before == SAFETY else before
+    desk.event(kind, fact_id=row.pk, key=row.key, category=category, agent=draft.agent)
     return desk.keep(row)
 
 
@@ -439,7 +444,7 @@ def _renew(desk: Desk, row: MemoryFact, draft: Draft, stamps: Mapping[str, datet
     row.review_at = _later(row.review_at, times["review_at"])
     row.said_at = max(row.said_at, draft.said_at)
     row.save(update_fields=["updated_at", "expires_at", "review_at", "said_at"])
-    desk.event(EventKind.RENEWED, fact_id=row.pk, key=row.key, agent=draft.agent)
+    desk.event(EventKind.RENEWED, fact_id=row.pk, key=row.key, category=row.category, agent=draft.agent)
     return desk.keep(row)
 
 
@@ -463,7 +468,14 @@ def _propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Out
         defaults=fields,
     )
     if new:
-        desk.event(EventKind.PROPOSED, fact_id=proposal.fact_id, key=draft.key, code=reason, agent=draft.agent)
+        desk.event(
+            EventKind.PROPOSED,
+            fact_id=proposal.fact_id,
+            key=draft.key,
+            category=draft.category,
+            code=reason,
+            agent=draft.agent,
+        )
     return Outcome("proposed", Reason(proposal.reason), proposal_id=proposal.pk)
 
 
@@ -554,7 +566,7 @@ def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) 
 def _forget(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:
     for row in rows:
         _bury(desk, row, TombstoneReason.FORGOTTEN)
-        desk.event(kind, fact_id=row.pk, key=row.key, agent=agent)
+        desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, agent=agent)
     return _erase(desk, rows)
 
 
@@ -660,7 +672,7 @@ def reviewed(customer: Subject | int, fact_id: int, actor: Actor, *, now: dateti
 def _marked(desk: Desk, row: MemoryFact, kind: EventKind, fields: list[str], *, code: str = "") -> Fact:
     row.version += 1
     row.save(update_fields=[*fields, "version"])
-    desk.event(kind, fact_id=row.pk, key=row.key, code=code)
+    desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, code=code)
     return desk.keep(row)
 
 
