@@ -22,7 +22,7 @@ ALTER TABLE memory_portal_factevent DROP COLUMN xid;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory_portal", "0002_append_only_events")]
+    dependencies = [("memory_portal", "0003_one_stone_per_reason")]
     operations = [
         migrations.RunSQL(
             ADD,
