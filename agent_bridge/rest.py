@@ -62,7 +62,7 @@ from agent_bridge.schemas import (
 )
 from agent_bridge.wire import StrictJSON
 from memory_portal import store
-from memory_portal.enums import ChangeAction, Origin, Reason
+from memory_portal.enums import Origin, Reason
 
 api = Bridge(
     title="Memory Portal bridge",
@@ -268,40 +268,20 @@ def upsert_facts(request: AgentRequest, subject_id: str, data: UpsertIn) -> Http
     summary="Forget one fact",
 )
 def delete_fact(request: AgentRequest, subject_id: str, key: str) -> HttpResponse:
-    """Forget a fact at once and for good. A safety fact stays, and the customer is asked: 202."""
+    """Forget a fact at once and for good. Safety, and what a person wrote, stays until the customer agrees: 202."""
     subject, name, now = subject_of(request, subject_id), key_of(key), request.now
     version = version_seen(request)
 
     def write() -> Written:
-        customer = store.find(subject)
-        facts = store.facts(customer, now=now) if customer else []
-        fact = next((fact for fact in facts if fact.key == name), None)
-        if fact is None:
-            raise store.NotFound
-        try:
-            store.forget(subject, [fact.id], request.auth.actor, now=now, version=version)
-        except store.MemoryWriteRejected:
-            outcome = store.submit(subject, [forgetting(request, fact)], request.auth.actor, now=now)[0]
-            return decided(request, subject, outcome)
-        return Written(HttpResponse(status=204))
+        forgotten = store.forget_key(
+            subject, name, request.auth.actor, now=now, session=request.auth.session, version=version
+        )
+        return decided(request, subject, forgotten)
 
     def again(status: int, resource: str) -> HttpResponse:
         return said(DecisionOut(decision="proposed", reason=resource), status) if resource else HttpResponse(status=204)
 
     return once(request, request.auth.key, write, again, now=now)
-
-
-def forgetting(request: AgentRequest, fact: store.Fact) -> store.Draft:
-    return store.draft(
-        action=ChangeAction.FORGET,
-        key=fact.key,
-        value="",
-        category=fact.category,
-        origin=Origin.AGENT,
-        said_at=request.now,
-        now=request.now,
-        agent=request.auth.agent,
-    )
 
 
 @api.delete(

@@ -144,8 +144,8 @@ def test_an_agent_never_overwrites_what_the_customer_wrote(agent: Agent) -> None
 
 
 def test_a_forgotten_fact_comes_back_as_a_question_only(agent: Agent) -> None:
-    said_by_customer("seat_preference", "likes the window")
     client = agent()
+    put(client, "likes the window")
     assert client.delete(SEAT).status_code == 204
     assert put(client, "likes the window").json()["reason"] == "after_forgetting"
     said = (timezone.now() - timedelta(days=1)).isoformat()

@@ -36,7 +36,7 @@ from memory_portal.store.types import (
 )
 
 if TYPE_CHECKING:
-    from memory_portal.store.contract import DjangoMemoryStore, rejection, upsert
+    from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
     from memory_portal.store.feed import Change, Changes, changes
     from memory_portal.store.fence import block
     from memory_portal.store.orm import (
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
 
 _ROOMS = {
-    "contract": ("DjangoMemoryStore", "rejection", "upsert"),
+    "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
     "feed": ("Change", "Changes", "changes"),
     "fence": ("block",),
     "orm": (
@@ -206,6 +206,7 @@ __all__ = [
     "find",
     "fold",
     "forget",
+    "forget_key",
     "forget_session",
     "freeze",
     "freezes",

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
 from memory_portal.store import orm, recall, sanitise
-from memory_portal.store.errors import InvalidDraft, MemoryWriteRejected
+from memory_portal.store.errors import Conflict, InvalidDraft, MemoryWriteRejected, NotFound
 from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Outcome, Subject
 
 T = TypeVar("T")
@@ -146,14 +146,11 @@ class DjangoMemoryStore:
             raise MemoryWriteRejected(reason)
 
     def _delete(self, subject_id: str, key: str) -> bool:
-        subject, now = self._subject(subject_id), self._clock()
-        if orm.find(subject) is None:
-            return False
         try:
-            wish = _draft(MemoryFact.model_construct(key=key, value=""), self._actor, now, ChangeAction.FORGET)
-        except InvalidDraft:
-            return False  # A key no fact can have.
-        return orm.submit(subject, [wish], self._actor, now=now)[0].decision == "forgotten"
+            outcome = forget_key(self._subject(subject_id), key, self._actor, now=self._clock())
+        except (InvalidDraft, NotFound):  # InvalidDraft: a key no fact can have.
+            return False
+        return outcome.decision == "forgotten"
 
     def _clear(self, subject_id: str) -> None:
         orm.clear(self._subject(subject_id), self._actor, now=self._clock())
@@ -174,6 +171,29 @@ def upsert(subject: Subject, facts: Sequence[FactLike], actor: Actor, *, now: da
         across_keys=False,
     )
     return dict(zip(drafts, outcomes, strict=True))
+
+
+def forget_key(
+    subject: Subject, key: str, actor: Actor, *, now: datetime, session: str = "", version: int | None = None
+) -> Outcome:
+    """Forget the fact of this key on an agent's word, or ask the customer. Raises NotFound, InvalidDraft or Conflict.
+
+    `session` is a tag; `version` is what the agent last saw of the fact, where it minds.
+    """
+    wish = _draft(MemoryFact.model_construct(key=key, value=""), actor, now, ChangeAction.FORGET)
+    customer = orm.find(subject)
+    if customer is None:
+        raise NotFound
+    seen = {} if version is None else {wish.key: version}
+    try:
+        outcome = orm.submit(customer.pk, [replace(wish, source_session_id=session)], actor, now=now, versions=seen)[0]
+    except Conflict as error:
+        if error.current is None:
+            raise NotFound from None
+        raise
+    if outcome.reason is Reason.UNKNOWN_KEY:
+        raise NotFound
+    return outcome
 
 
 def rejection(outcomes: Iterable[Outcome]) -> Reason | None:

@@ -90,18 +90,20 @@ def filtered(draft: Draft, held: Held, policy: Policy) -> Reason | None:
 
 
 def forget(draft: Draft, held: Held, actor: Actor) -> Decision:
-    """Deleting on request. Only the customer lets go of a safety fact or of what they wrote themselves without being asked."""
+    """Deleting on request. A safety fact, and without the customer's own words what a person wrote, only after asking them."""
     fact = next((fact for fact in held.facts if fact.key == draft.key), None)
     if fact is None:
         return Refuse(Reason.UNKNOWN_KEY)
     if actor.is_customer:
         return Forget(draft, fact)
+    wish = replace(draft, category=fact.category)
     if fact.category == SAFETY:
-        return Propose(draft, Reason.WEAKENS_SAFETY, fact)
+        return Propose(wish, Reason.WEAKENS_SAFETY, fact)
     if draft.said_at < fact.said_at:
         return Refuse(Reason.STALE)
-    if draft.suspicion or (outranks(fact.origin, draft.origin) and not draft.source_quote):
-        return Propose(draft, draft.suspicion or Reason.LOWER_RANK, fact)
+    by_a_person = fact.locked or outranks(fact.origin, Origin.EXTRACTION)
+    if draft.suspicion or (by_a_person and not draft.source_quote):
+        return Propose(wish, draft.suspicion or Reason.LOWER_RANK, fact)
     return Forget(draft, fact)
 
 

@@ -283,9 +283,9 @@ def submit(
     `generation` is what a job saw when it was handed over: under another one nothing is written. `stamps` (update times to
     store as given) and `across_keys=False` are for the commerce-agents contract. `versions` is what the writer last saw of a
     key, None for nothing: Conflict is raised, and nothing written, where it is not so any more. An unknown subject is created,
-    a customer id must exist.
+    a customer id must exist. Raises MemoryDisabled where memory is off and there is more to do than to forget.
     """
-    if not current_policy().memory:
+    if not current_policy().memory and not (drafts and all(draft.action is ChangeAction.FORGET for draft in drafts)):
         raise MemoryDisabled
     with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
         if generation is not None and generation != desk.customer.purge_generation:

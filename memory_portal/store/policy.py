@@ -118,10 +118,12 @@ class Policy(Strict):
         return frozenset(name for name, category in self.categories.items() if category.layer == 1)
 
     def refusal(self, draft: Draft, held: Held, actor: Actor) -> Reason | None:
-        """Why this actor may not keep this draft, or None. The customer's own writing is stopped by none of their switches."""
+        """Why this actor may not keep this draft, or None. No switch stops a forgetting, and none of theirs the customer."""
+        if draft.action is ChangeAction.FORGET:
+            return None
         if not self.memory:
             return Reason.MEMORY_OFF
-        if draft.action is ChangeAction.REMEMBER and (reason := self._unfit(draft, held)):
+        if reason := self._unfit(draft, held):
             return reason
         if actor.is_customer:
             return None
