@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from memory_portal.store import semantic
 from memory_portal.store.orm import current_policy
 from memory_portal.store.policy import PolicyError
 
@@ -21,6 +23,19 @@ def policy_file(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckM
                 f"The memory policy cannot be used: {error}",
                 hint="MEMORY_POLICY names the file.",
                 id="memory_portal.E001",
+            )
+        ]
+    return []
+
+
+@register()
+def semantic_model(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    if settings.SEMANTIC and (missing := semantic.missing()):
+        return [
+            Error(
+                f"SEMANTIC is on, but {missing}.",
+                hint="pip install memory-portal[semantic], or name the model's directory in SEMANTIC_MODEL_DIR.",
+                id="memory_portal.E002",
             )
         ]
     return []

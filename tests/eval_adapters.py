@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
+
 from memory_portal.enums import FactState, Origin
-from memory_portal.store import dedupe, fence, recall, sanitise, write_filter
+from memory_portal.store import dedupe, fence, recall, sanitise, semantic, write_filter
 from memory_portal.store.types import Fact, New
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -38,6 +42,32 @@ def rank(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
 def prefetch(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
     """Layer 2, which may stay silent."""
     return [fact.id for fact in recall.relevant(map(as_fact, range(len(facts)), facts), query, k=min(k, 5), now=NOW)]
+
+
+def rank_semantic(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
+    """Layer 3 with the optional model."""
+    held = [as_fact(number, fact) for number, fact in enumerate(facts)]
+    return [fact.id for fact in recall.lookup(held, query, k=k, near=near(held, query))]
+
+
+def prefetch_semantic(facts: list[dict[str, Any]], query: str, k: int) -> list[int]:
+    """Layer 2 with the optional model."""
+    held = [as_fact(number, fact) for number, fact in enumerate(facts)]
+    return [fact.id for fact in recall.relevant(held, query, k=min(k, 5), now=NOW, near=near(held, query))]
+
+
+def near(held: list[Fact], query: str) -> dict[int, float]:
+    if not settings.configured:
+        settings.configure(SEMANTIC=True, SEMANTIC_MODEL_DIR=os.environ.get("SEMANTIC_MODEL_DIR", ""))
+    return semantic.closeness({fact.id: beside(fact.key, fact.value, fact.topics) for fact in held}, query)
+
+
+@lru_cache(None)
+def beside(key: str, value: str, topics: tuple[str, ...]) -> bytes:
+    """The vector that the store writes with a fact, so not part of a read's time."""
+    kept = semantic.vector(key, value, topics)
+    assert kept, semantic.missing()
+    return kept
 
 
 def render(facts: list[dict[str, Any]]) -> str:
