@@ -94,7 +94,7 @@ SENTENCES: dict[str, tuple[Text, Text]] = {
     EventKind.EXPIRED: (_("{name} reached its end date"), _("{name} reached its end date")),
     EventKind.FROZEN: (_("You froze {name}"), _("{name} was frozen")),
     EventKind.THAWED: (_("You said {name} is right after all"), _("{name} is in use again")),
-    EventKind.PROPOSED: (_("A suggestion about {name} waits for you"), _("A suggestion about {name} waits for you")),
+    EventKind.PROPOSED: (_("We asked you about {name}"), _("We asked you about {name}")),
     EventKind.ACCEPTED: (_("You kept a suggestion: {name}"), _("A suggestion was kept: {name}")),
     EventKind.DISMISSED: (_("You dismissed a suggestion: {name}"), _("A suggestion was dismissed: {name}")),
     EventKind.PROPOSAL_EXPIRED: (

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language_bidi, ngettext, pgettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
 
 from memory_portal import plain, store
 from memory_portal.enums import ActorKind, Reason
@@ -18,8 +18,14 @@ from memory_portal.enums import ActorKind, Reason
 register = template.Library()
 
 register.filter("plain_key", plain.key)
-register.filter("agent", plain.agent)
 register.filter("heading", plain.heading)
+
+
+@register.filter
+def agent(name: str) -> str:
+    """An agent's name; set apart where the page runs the other way, so that it cannot drag what follows along."""
+    shown = plain.agent(name)
+    return f"\u2068{shown}\u2069" if get_language_bidi() else shown
 
 
 @register.filter
