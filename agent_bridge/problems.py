@@ -50,10 +50,15 @@ KINDS: Mapping[str, Kind] = {
         403, "This key may not do that.", "`scopes` lists what would allow it; any one of them does."
     ),
     "subject_bound": Kind(403, "This session token is for one customer.", "Open another session for another customer."),
-    "key_needed": Kind(403, "This takes a key.", "A session token opens no session and ends no key."),
+    "key_needed": Kind(403, "This takes a key.", "A session token is for one customer."),
     # 404, 405, 410: what is asked for
     "not_found": Kind(404, "There is no such thing here.", "It never was, it is gone, or it is not yours."),
     "method_not_allowed": Kind(405, "This address takes other methods.", "The Allow header lists them."),
+    "cursor_lost": Kind(
+        410,
+        "The place in the feed is lost.",
+        "The database was moved to another server. Read anew what you hold, and follow the feed from `now`.",
+    ),
     "gone": Kind(410, "It was done, and what it made is gone since.", "Nothing was written again."),
     # 409, 412, 428: what stands in the way now
     "refused": Kind(409, "It cannot be remembered as things stand.", "`reason` says why. Nothing was written."),
@@ -152,6 +157,10 @@ def of_store(error: store.MemoryStoreError) -> Problem:
             return of_reason(error.reason)
         case store.Conflict():
             return Problem("changed_meanwhile")
+        case store.BadCursor():
+            return invalid("after", "cursor", "takes `next` of an earlier page, `now`, or nothing")
+        case store.LostCursor():
+            return Problem("cursor_lost")
         case store.NotFound():
             return Problem("not_found")
         case store.MemoryDisabled():

@@ -12,7 +12,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
-from agent_bridge import jobs
+from agent_bridge import feed, jobs
 from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, revoke, session_token
 from agent_bridge.exchange import (
     AgentRequest,
@@ -72,6 +72,7 @@ api = Bridge(
     docs_url=None,
     parser=StrictJSON(),
 )
+api.add_router("", feed.router)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

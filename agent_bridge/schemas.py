@@ -23,6 +23,7 @@ BLOCKS_LIMIT = 200
 MESSAGE_LIMIT = 8_000
 SESSION_LIMIT = 200
 PAGE_LIMIT = 100
+WAIT_LIMIT = 25
 FACTS_LIMIT = 200
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -135,6 +136,31 @@ class FactsOut(BaseModel):
 
 class GenerationOut(BaseModel):
     purge_generation: int
+
+
+class ChangesQuery(Closed):
+    after: Annotated[str, Field(max_length=64)] = ""
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
+    wait: Annotated[int, Field(ge=0, le=WAIT_LIMIT)] = 0
+
+
+class ChangeOut(BaseModel):
+    """Something happened to a customer's facts; `key` is null where it concerns all of them. Never a value."""
+
+    id: int
+    subject_id: str
+    kind: str
+    key: str | None
+    code: str | None
+    at: datetime
+
+
+class ChangesOut(BaseModel):
+    """`next` is the `after` of the next call, whatever this page holds; `more` tells whether to call at once."""
+
+    changes: list[ChangeOut]
+    next: str
+    more: bool
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------

@@ -7,10 +7,14 @@ from pydantic import BaseModel
 
 from agent_bridge import openapi
 from agent_bridge.rest import api
-from agent_bridge.schemas import BODY_LIMIT, ContextQuery, PageQuery
+from agent_bridge.schemas import BODY_LIMIT, ChangesQuery, ContextQuery, PageQuery
 from agent_bridge.wire import guard
 
-QUERIES: dict[str, type[BaseModel]] = {"read_context": ContextQuery, "list_facts": PageQuery}
+QUERIES: dict[str, type[BaseModel]] = {
+    "read_context": ContextQuery,
+    "list_facts": PageQuery,
+    "list_changes": ChangesQuery,
+}
 
 
 def nowhere(request: HttpRequest) -> HttpResponse:

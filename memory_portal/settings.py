@@ -232,6 +232,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 
 BRIDGE_CALLS_PER_KEY = env.int("BRIDGE_CALLS_PER_KEY", default=6_000)  # a minute
 BRIDGE_CALLS = env.int("BRIDGE_CALLS", default=30_000)  # a minute, all keys together
+BRIDGE_WAITS = env.int("BRIDGE_WAITS", default=1)  # calls that wait for changes at once, of one process: below its threads
 BRIDGE_TURNS_BYTES = env.int("BRIDGE_TURNS_BYTES", default=1_000_000)  # one conversation; other bodies take 64 kB
 
 # --- extraction -------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ TABLE: list[tuple[str, str, object, int, set[str]]] = [
     ("GET", "/subjects/{subject_id}/purge_generation", None, 200, {auth.READ, auth.TURNS}),
     ("POST", "/subjects/{subject_id}/turns", TURNS, 202, {auth.TURNS}),
     ("GET", "/jobs/{job_id}", None, 404, {auth.TURNS}),
+    ("GET", "/changes", None, 200, {auth.READ}),
     ("DELETE", "/key", None, 204, set(auth.SCOPES)),
     ("POST", "/sessions", {"subject_id": "alice", "session_id": "s-1"}, 201, set(auth.SCOPES)),
 ]

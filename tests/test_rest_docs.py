@@ -58,7 +58,8 @@ def test_every_operation_is_shown() -> None:
 
 
 @pytest.mark.django_db
-def test_every_line_works_as_written(agent: Agent) -> None:
+def test_every_line_works_as_written(agent: Agent, settings: Any) -> None:
+    settings.BRIDGE_WAITS = 0  # nobody waits here
     client, known, ran = agent(), {"$BRIDGE": "/bridge/v1"}, 0
     for words in lines():
         answer = sent(client, words, known)
@@ -66,5 +67,7 @@ def test_every_line_works_as_written(agent: Agent) -> None:
         assert answer.status_code < 400 or not_written_yet, (words, answer.content)
         if answer.status_code == 202 and "job_id" in answer.json():
             known["$JOB_ID"] = answer.json()["job_id"]
+        if "/changes" in words[-1]:
+            known["$NEXT"] = answer.json()["next"]
         ran += 1
     assert ran >= 15
