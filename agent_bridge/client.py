@@ -84,7 +84,7 @@ class NotFound(BridgeError):
 
 
 class Gone(BridgeError):
-    """410: done before, and what it made was deleted since."""
+    """410: done before, and what it made was deleted since; or, as `cursor_lost`, the place in the feed of changes is."""
 
 
 class Conflict(BridgeError):
@@ -248,6 +248,27 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state not in ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something happened to a customer's facts: to those of `key`, or to all where it is None. Never a value."""
+
+    id: int
+    subject_id: str
+    kind: str
+    key: str | None
+    code: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A page of the feed. `next` is the `after` of the next call; `more` tells whether to make it at once."""
+
+    changes: list[Change]
+    next: str
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +479,15 @@ class BridgeMemoryStore:
         response = await self._call("GET", f"jobs/{segment(job_id)}")
         return _read(lambda: _job(response.json()))
 
+    async def changes(self, after: str = "", *, limit: int = 100, wait: int = 0) -> Changes:
+        """What happened behind the cursor `after`: from the start, from `next` of an earlier page, or from "now" on.
+
+        The bridge holds an empty answer back for up to `wait` seconds, 25 at most. Raises Gone where the cursor is lost.
+        """
+        params = {"after": after, "limit": str(limit), "wait": str(wait)}
+        response = await self._call("GET", "changes", params=params, longer=wait)
+        return _read(lambda: _changes(response.json()))
+
     async def open_session(
         self, subject_id: str, session_id: str, *, scopes: Sequence[str] | None = None, minutes: int = 60
     ) -> Session:
@@ -478,6 +508,7 @@ class BridgeMemoryStore:
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         once: str | None = None,
+        longer: float = 0,
     ) -> httpx2.Response:
         headers = {"Idempotency-Key": once} if once else {}
         content = None
@@ -487,7 +518,7 @@ class BridgeMemoryStore:
         tries = 0
         while True:
             tries += 1
-            answer = await self._try(method, path, params, content, headers)
+            answer = await self._try(method, path, params, content, headers, self._timeout + longer)
             if isinstance(answer, httpx2.Response):
                 if answer.is_success:
                     return answer
@@ -507,10 +538,11 @@ class BridgeMemoryStore:
         params: Mapping[str, str] | None,
         content: bytes | None,
         headers: Mapping[str, str],
+        seconds: float,
     ) -> httpx2.Response | BridgeError:
         """The answer, or why there is none; returned rather than raised, so that no error drags httpx2's and the address along."""
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(seconds):
                 return await self._http.request(method, path, params=params, content=content, headers=headers)
         except TimeoutError:
             return Unavailable("timed_out")
@@ -592,6 +624,14 @@ def _aware(moment: datetime) -> datetime:
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
+
+
+def _changes(told: Mapping[str, Any]) -> Changes:
+    found = [
+        Change(one["id"], one["subject_id"], one["kind"], one["key"], one["code"], _time(one["at"]))
+        for one in told["changes"]
+    ]
+    return Changes(found, told["next"], told["more"])
 
 
 def _session(told: Mapping[str, Any]) -> Session:

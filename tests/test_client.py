@@ -68,6 +68,7 @@ ACTS: dict[str, Callable[[BridgeMemoryStore], Any]] = {
     "recall": lambda memory: memory.recall(SUBJECT, VALUE),
     "turns": lambda memory: memory.submit_turns(SUBJECT, VALUE, [{"role": "user", "content": VALUE}]),
     "job": lambda memory: memory.job(VALUE),
+    "changes": lambda memory: memory.changes(VALUE),
     "session": lambda memory: memory.open_session(SUBJECT, VALUE),
 }
 
@@ -517,6 +518,37 @@ def test_a_session_token_reaches_its_customer_only(live: Callable[..., Any], liv
     assert code == "subject_bound"
     assert session.scopes == (auth.READ,)
     assert session.expires_at > clock.now()
+
+
+def test_changes_are_followed_from_now_on(live: Callable[..., Any]) -> None:
+    async def act(memory: BridgeMemoryStore) -> Any:
+        await memory.upsert_facts("alice", [MemoryFact("before", "tea")])
+        now = await memory.changes("now")
+        await memory.upsert_facts("alice", [MemoryFact("drink", "tea"), MemoryFact("seat", "aisle")])
+        await memory.clear("alice")
+        first = await memory.changes(now.next, limit=2)
+        return now, first, await memory.changes(first.next, wait=25)
+
+    now, first, rest = live(act)
+    assert (now.changes, now.more) == ([], False)
+    told = [(change.subject_id, change.kind, change.key) for page in (first, rest) for change in page.changes]
+    assert told == [("alice", "learned", "drink"), ("alice", "learned", "seat"), ("alice", "cleared", None)]
+    assert (first.more, rest.more) == (True, False)
+    assert all(change.at.tzinfo for change in rest.changes)
+
+
+def test_a_call_that_waits_may_take_so_much_longer() -> None:
+    """Longer than a try may take otherwise: it ends when the bridge lets go, and is not given up before."""
+
+    async def run(stub: Stub) -> client.BridgeError:
+        async with BridgeMemoryStore(stub.address, KEY, timeout=0.05, retries=Retries(most=0)) as memory:
+            asyncio.get_running_loop().call_later(0.15, stub.release.set)
+            with pytest.raises(client.Unavailable) as raised:
+                await memory.changes(wait=25)
+            return raised.value
+
+    with Stub(Reply(hang=True)) as stub:
+        assert asyncio.run(run(stub)).code == "unreachable"
 
 
 def test_an_offset_of_a_timestamp_changes_its_look_and_not_its_moment(live: Callable[..., Any]) -> None:
