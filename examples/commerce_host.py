@@ -115,7 +115,11 @@ class Host:
         return f"<customer_memory>\n{text}\n</customer_memory>"
 
     def hand_over(self, turn: list[Any]) -> None:
-        """After the answer and beside it: the customer never waits for learning."""
+        """After the answer and beside it: the customer never waits for learning.
+
+        What the bridge did not take is lost with this process. A host that may lose none writes it to an outbox of its own
+        first, and sends it as often as it likes: the name makes once of it.
+        """
         task = asyncio.create_task(self._hand_over(turn, f"{self.session_id}:{self.turns}"))
         self.handing_over.add(task)  # asyncio itself keeps no task alive
         task.add_done_callback(self.handing_over.discard)
