@@ -1,7 +1,7 @@
-"""The life of a job row: hand over, claim, read, settle, fail, sweep, withdraw. The row is the truth, a message
+"""The life of a job row: hand over, claim, end, fail, sweep, withdraw. The row is the truth, a message
 only a doorbell.
 
-In: a Subject, the agent's key and turns. Out: ExtractionJob rows and, through the store, facts. Every step is one short
+In: a Subject, the agent's key and turns. Out: ExtractionJob rows; reading them is the next room's. Every step is one short
 transaction whose condition is in its WHERE clause, so that any process may die between two of them.
 
 Locks are taken in one order, the customer's row before a job's: a customer who clears everything holds the first while
@@ -13,13 +13,10 @@ from __future__ import annotations
 import logging
 import random
 import re
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -30,9 +27,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from agent_bridge.celery import app
-from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequest, Extractor, Known, Profile, Turn
-from agent_bridge.extraction import configured as configured_extractor
-from agent_bridge.extraction.grounding import Source, ground
+from agent_bridge.extraction import Extraction, ExtractionFailed, Turn
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import ActorKind, Reason
@@ -91,7 +86,7 @@ def submit(
             customer = store.find(subject)
         if customer is None:
             raise store.NotFound
-        if reason := _unwanted(customer, key.name):
+        if reason := unwanted(customer, key.name):
             raise store.MemoryWriteRejected(reason)
         job = _joined(customer.pk, customer.purge_generation, key, tag, said, now, debounce)
         if job is None:
@@ -112,7 +107,7 @@ def submit(
     return job
 
 
-def _unwanted(customer: Any, agent: str) -> Reason | None:
+def unwanted(customer: Any, agent: str) -> Reason | None:
     """Why this customer has nothing read, as the switches stand; asked at hand-over and again before reading."""
     if customer.learning_paused_at is not None:
         return Reason.LEARNING_PAUSED
@@ -180,12 +175,11 @@ def _packed(turn: Turn) -> dict[str, str]:
     return {"role": turn.role, "text": text, "said_at": turn.said_at.isoformat()}
 
 
-def _turn(packed: Mapping[str, str]) -> Turn:
-    role: Any = packed["role"]
-    return Turn(role, packed["text"], datetime.fromisoformat(packed["said_at"]))
+def turns_of(job: ExtractionJob) -> tuple[Turn, ...]:
+    return tuple(Turn(said["role"], said["text"], datetime.fromisoformat(said["said_at"])) for said in job.turns)
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
+# --- claiming, ending, failing ----------------------------------------------------------------------------------------
 
 
 def due(now: datetime) -> QuerySet[ExtractionJob]:
@@ -213,122 +207,12 @@ def claim(job_id: UUID | str, now: datetime) -> ExtractionJob | None:
         return ExtractionJob.objects.select_related("customer").get(pk=job_id)
 
 
-def run(
-    job_id: UUID | str,
-    *,
-    clock: Clock = timezone.now,
-    extractor: Extractor | None = None,
-    dice: random.Random | None = None,
-) -> str | None:
-    """Claim the job, read it, settle it. Returns the state it came to, or None when it was not there to be had.
-
-    Raises nothing about the conversation: what goes wrong ends as a code in the row.
-    """
-    job = claim(job_id, clock())
-    if job is None:
-        return None
-    try:
-        return _read(job, clock, extractor or configured_extractor(), dice or random.Random())  # noqa: S311  # jitter
-    except Exception as error:  # its text may hold the customer's words
-        log.error("job %s: %s in try %s, at %s", job.pk, type(error).__name__, job.attempts, _where(error))
-        return fail(job, ExtractionFailed("internal_error"), clock(), dice or random.Random())  # noqa: S311  # jitter
-
-
-def _where(error: BaseException) -> str:
-    """The line an error comes from: what a log may say of it instead of its message."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
-
-
-def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.Random) -> str:
-    reason = _unwanted(job.customer, job.agent) if store.current_policy().memory else Reason.MEMORY_OFF
-    if reason:
-        return _end(job, JobState.DISCARDED, reason, clock())
-    turns = tuple(map(_turn, job.turns))
-    if not any(turn.role == "user" and turn.text.strip() for turn in turns):
-        return _end(job, JobState.DONE, "nothing_said", clock())
-    extraction = extractor.extract(request_for(job, turns, clock()))
-    if extraction.failure:
-        return fail(job, extraction.failure, clock(), dice, extraction)
-    return settle(job, extraction, turns, clock())
-
-
-def request_for(job: ExtractionJob, turns: tuple[Turn, ...], now: datetime) -> ExtractionRequest:
-    """What an extractor is told: the words, the facts held, the names that stay forgotten. Never who it is."""
-    held = store.facts(job.customer, now=now)
-    buried = job.customer.tombstones.filter(reason="forgotten").values_list("key", flat=True).distinct()
-    return ExtractionRequest(
-        profile=profile(job.profile),
-        turns=turns,
-        now=now,
-        held=tuple(Known(fact.key, fact.value, fact.category) for fact in held),
-        forgotten_keys=tuple(sorted(buried)),
-        max_new_facts=store.current_policy().limits.max_new_facts,
-    )
-
-
-def profile(name: str) -> Profile:
-    """The policy's section of that name; the default one's where it has gone."""
-    policy = store.current_policy()
-    section = policy.profiles.get(name) or policy.profiles[policy.default_profile]
-    return Profile(
-        keeper=section.keeper,
-        qualifies=section.qualifies,
-        excluded=section.excluded,
-        example_keys=section.example_keys,
-        categories=tuple(name for name, category in policy.categories.items() if category.kept),
-    )
-
-
-class _Fenced(Exception):
-    """Another worker or the customer took the job away meanwhile."""
-
-
-def settle(job: ExtractionJob, extraction: Extraction, turns: Sequence[Turn], now: datetime) -> str:
-    """Write the facts and the job's end in one transaction, or neither."""
-    drafts, counts = grounded(job, extraction, turns, now)
-    actor = store.Actor(ActorKind.JOB, str(job.pk), job.agent)
-    try:
-        with transaction.atomic():
-            outcomes = store.submit(job.customer_id, drafts, actor, now=now, generation=job.generation)
-            counts.update(_code(outcome.decision, outcome.reason) for outcome in outcomes)
-            if not _mine(job).update(**_ended(JobState.DONE, "", now), counts=dict(counts), **_bill(job, extraction)):
-                raise _Fenced
-    except _Fenced:
-        log.info("job %s: try %s came too late", job.pk, job.attempts)
-        return _state(job)
-    except store.MemoryDisabled:
-        return _end(job, JobState.DISCARDED, Reason.MEMORY_OFF, now)
-    log.info("job %s: done by %s, %s", job.pk, extraction.extractor, dict(counts))
-    return JobState.DONE
-
-
-def grounded(
-    job: ExtractionJob, extraction: Extraction, turns: Sequence[Turn], now: datetime
-) -> tuple[list[store.Draft], Counter[str]]:
-    """The candidates that stand on the customer's own words, and a count of the others."""
-    source = Source(tuple(turns), job.source_session_id, job.agent, extraction.extractor)
-    drafts: list[store.Draft] = []
-    counts: Counter[str] = Counter({f"refused/{code}": number for code, number in extraction.refused.items()})
-    for candidate in extraction.candidates:
-        found = ground(candidate, source, now=now)
-        if isinstance(found, Reason):
-            counts[_code("refused", found)] += 1
-        else:
-            drafts.append(found)
-    return drafts, counts
-
-
-def _code(decision: str, reason: Reason | None) -> str:
-    return f"{decision}/{reason.value}" if reason else decision
-
-
 def _mine(job: ExtractionJob) -> QuerySet[ExtractionJob]:
     """The row while this try still holds it: a slower worker, whose lease was given to another, finds nothing here."""
     return ExtractionJob.objects.filter(pk=job.pk, state=JobState.RUNNING, attempts=job.attempts)
 
 
-def _state(job: ExtractionJob) -> str:
+def state_of(job: ExtractionJob) -> str:
     return ExtractionJob.objects.filter(pk=job.pk).values_list("state", flat=True).first() or JobState.DISCARDED
 
 
@@ -336,7 +220,7 @@ def _ended(state: JobState, outcome: str, now: datetime) -> dict[str, Any]:
     return {"state": state, "outcome": outcome, "finished_at": now, "lease_until": None, "turns": []}
 
 
-def _bill(job: ExtractionJob, extraction: Extraction) -> dict[str, Any]:
+def bill(job: ExtractionJob, extraction: Extraction) -> dict[str, Any]:
     """Tokens add up over the tries: each of them was paid for."""
     return {
         "extractor": extraction.extractor,
@@ -346,8 +230,9 @@ def _bill(job: ExtractionJob, extraction: Extraction) -> dict[str, Any]:
     }
 
 
-def _end(job: ExtractionJob, state: JobState, outcome: str, now: datetime) -> str:
-    return state if _mine(job).update(**_ended(state, outcome, now)) else _state(job)
+def end(job: ExtractionJob, state: JobState, outcome: str, now: datetime, **fields: Any) -> bool:
+    """Close the row, wipe its words; False when another worker or the customer took the job away meanwhile."""
+    return bool(_mine(job).update(**_ended(state, outcome, now), **fields))
 
 
 def fail(
@@ -358,15 +243,15 @@ def fail(
     extraction: Extraction | None = None,
 ) -> str:
     """Send the job back to wait, or park it when there is no use in trying again. The wait is in the row."""
-    bill = _bill(job, extraction) if extraction else {}
+    paid = bill(job, extraction) if extraction else {}
     if not failure.transient or job.attempts >= TRIES:
         parked = {"state": JobState.PARKED, "outcome": failure.code, "finished_at": now, "lease_until": None}
         log.warning("job %s: parked after %s tries (%s)", job.pk, job.attempts, failure.code)
-        return JobState.PARKED if _mine(job).update(**parked, **bill) else _state(job)
+        return JobState.PARKED if _mine(job).update(**parked, **paid) else state_of(job)
     again = now + wait(job.attempts, failure.retry_after, dice)
     queued = {"state": JobState.QUEUED, "outcome": failure.code, "run_after": again, "lease_until": None}
     log.info("job %s: %s in try %s", job.pk, failure.code, job.attempts)
-    return JobState.QUEUED if _mine(job).update(**queued, **bill) else _state(job)
+    return JobState.QUEUED if _mine(job).update(**queued, **paid) else state_of(job)
 
 
 def wait(attempts: int, retry_after: float | None, dice: random.Random) -> timedelta:
@@ -374,19 +259,6 @@ def wait(attempts: int, retry_after: float | None, dice: random.Random) -> timed
     own = BACKOFF * float(2 ** (attempts - 1))
     asked = timedelta(seconds=min(retry_after, LONGEST_WAIT.total_seconds())) if retry_after else timedelta()
     return min(max(own, asked) * (1 + JITTER * dice.random()), LONGEST_WAIT)
-
-
-def drain(
-    *, clock: Clock = timezone.now, extractor: Extractor | None = None, stop: Callable[[], bool] = lambda: False
-) -> int:
-    """Run everything that is due, without any broker; returns how many runs that were."""
-    ran = 0
-    while not stop():
-        job_id = due(clock()).values_list("pk", flat=True).first()
-        if job_id is None:
-            break
-        ran += run(job_id, clock=clock, extractor=extractor) is not None
-    return ran
 
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------

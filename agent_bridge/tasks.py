@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import idempotency, jobs
+from agent_bridge import idempotency, jobs, reading
 from agent_bridge.celery import app
 from memory_portal import store
 
 
 @app.task(name="agent_bridge.run_job", max_retries=2, default_retry_delay=1)  # type: ignore[untyped-decorator]  # celery has no types
 def run_job(job_id: str) -> None:
-    jobs.run(job_id)
+    reading.run(job_id)
 
 
 @app.task(name="agent_bridge.sweep")  # type: ignore[untyped-decorator]

@@ -305,10 +305,10 @@ def test_the_prompt_speaks_of_the_trade_it_is_for() -> None:
 
 
 def test_every_profile_of_the_policy_makes_a_prompt() -> None:
-    from agent_bridge import jobs
+    from agent_bridge import reading
     from memory_portal import store
 
-    prompts = {system(asked(profile=jobs.profile(name))) for name in store.current_policy().profiles}
+    prompts = {system(asked(profile=reading.profile(name))) for name in store.current_policy().profiles}
     assert len(prompts) == len(store.current_policy().profiles)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from agent_bridge import demo, jobs
+from agent_bridge import demo, reading
 from agent_bridge.extraction.explicit import Explicit
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
@@ -57,7 +57,7 @@ def remembered(now: datetime) -> dict[str, dict[str, str]]:
 
 
 def run(now: datetime) -> None:
-    jobs.drain(clock=lambda: now, extractor=Explicit())
+    reading.drain(clock=lambda: now, extractor=Explicit())
 
 
 def test_the_demo_learns_exactly_what_its_people_said(now: datetime) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_bridge import auth, jobs
+from agent_bridge import auth, jobs, reading
 from agent_bridge.extraction import Extraction, ExtractionRequest, Turn
 from agent_bridge.extraction.claude import _NoAnswer, changes
 from agent_bridge.extraction.grounding import Source, ground, is_assent
@@ -244,7 +244,7 @@ def test_a_model_that_obeys_everybody_plants_no_active_fact(poisoned: Poisoned) 
     assert customer is not None
     me = store.Actor(ActorKind.CUSTOMER, str(customer.pk))
     store.give_consent(customer.pk, me, now=NOW, channel="test", language="en")
-    assert jobs.run(job.pk, clock=lambda: NOW, extractor=Obedient(plant)) == JobState.DONE
+    assert reading.run(job.pk, clock=lambda: NOW, extractor=Obedient(plant)) == JobState.DONE
     assert list(MemoryFact.objects.values_list("key", "value", "source_quote")) == []
     assert ExtractionJob.objects.get().counts, "it tried"
 
@@ -359,7 +359,7 @@ def test_fuzzed_answers_leave_no_ungrounded_active_fact_and_raise_nothing(runs: 
         subject = store.Subject(f"fuzz-{at}", "retail")
         job = jobs.submit(subject, key, TURNS, session_id="s", now=NOW, debounce=timedelta())
         answer = Extraction("fuzz", candidates=tuple(candidates[at : at + 20]))
-        assert jobs.run(job.pk, clock=lambda: NOW, extractor=Fixed(answer)) == JobState.DONE
+        assert reading.run(job.pk, clock=lambda: NOW, extractor=Fixed(answer)) == JobState.DONE
         for fact in MemoryFact.objects.filter(customer__subject_id=subject.subject_id):
             kept += 1
             assert borne_out(fact.value, fact.source_quote), (fact.value, fact.source_quote)

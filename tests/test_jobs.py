@@ -21,7 +21,7 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from django.urls import reverse
 
-from agent_bridge import auth, jobs
+from agent_bridge import auth, jobs, reading
 from agent_bridge.celery import app
 from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequest, Turn
 from agent_bridge.extraction.explicit import Explicit
@@ -103,7 +103,7 @@ def values(now: datetime) -> dict[str, str]:
 
 
 def run(job: ExtractionJob, now: datetime, extractor: Any = None) -> str | None:
-    return jobs.run(job.pk, clock=lambda: now, extractor=extractor or Explicit(), dice=random.Random(7))
+    return reading.run(job.pk, clock=lambda: now, extractor=extractor or Explicit(), dice=random.Random(7))
 
 
 # --- handing over -----------------------------------------------------------------------------------------------------
@@ -263,7 +263,9 @@ def test_a_slow_worker_whose_job_was_given_away_writes_nothing(
     job = hand_over()
     slow = Says(aisle())
     later = now + jobs.lease()
-    slow.meanwhile = lambda: jobs.run(job.pk, clock=lambda: later, extractor=Says(aisle(value="always take an aisle")))
+    slow.meanwhile = lambda: reading.run(
+        job.pk, clock=lambda: later, extractor=Says(aisle(value="always take an aisle"))
+    )
     assert run(job, now, slow) == JobState.DONE
     assert values(now) == {"seat_preference": "always take an aisle"}
     assert FactEvent.objects.filter(kind="learned").count() == 1
@@ -307,7 +309,7 @@ def test_a_request_to_forget_does_not_overtake_the_conversation_it_is_about(
     at = now + 2 * SECOND
     run(first, at, Says(failure=ExtractionFailed("overloaded")))
     assert jobs.claim(second.pk, at) is None, "the earlier one waits for its second try"
-    jobs.drain(clock=lambda: at + timedelta(minutes=5), extractor=Explicit())
+    reading.drain(clock=lambda: at + timedelta(minutes=5), extractor=Explicit())
     assert fresh(second).counts == {"forgotten": 1}
     assert values(at) == {}
 

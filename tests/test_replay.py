@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from agent_bridge import demo, jobs
+from agent_bridge import demo, reading
 from agent_bridge.extraction import claude
 from memory_portal.models import MemoryFact
 from memory_portal.store.policy import read
@@ -68,4 +68,4 @@ def test_the_hotel_of_the_documentation_is_a_profile_without_any_code(settings: 
         (Path(settings.BASE_DIR) / "memory_policy.toml").read_text("utf-8") + section, "utf-8"
     )
     assert read(settings.MEMORY_POLICY).profiles["hotel"].name == "Harbour House"
-    assert jobs.profile("hotel").keeper == "a hotel's assistant"
+    assert reading.profile("hotel").keeper == "a hotel's assistant"

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from agent_bridge.extraction import Extraction, ExtractionRequest, Known
 from agent_bridge.extraction.forms import FORGET, FORMS, NOT_A_THING, PAST_ONCE, TOPICS, Form
-from agent_bridge.extraction.grounding import asks_to_forget, words
-from agent_bridge.extraction.speech import is_errand, is_question, is_supposed, not_in_own_voice, pasted, word_table
+from agent_bridge.extraction.grounding import asks_to_forget
+from agent_bridge.extraction.pasted import pasted
+from agent_bridge.extraction.speech import is_errand, is_question, is_supposed, not_in_own_voice, word_table, words
 from memory_portal import store
 from memory_portal.enums import ChangeAction
 
@@ -98,12 +99,13 @@ def _topic(text: str) -> str:
 
 def _slug(about: str) -> str:
     """A name out of the thing itself, so that saying it again, or saying no to it, finds the same fact."""
-    chosen = _INSTEAD.split(store.fold(about))[0]
+    chosen = _DOING.sub("", _INSTEAD.split(store.fold(about))[0])
     said = [word for word in re.findall(r"[^\W_]+", chosen) if word not in _SMALL]
     return store.normalise_key(" ".join(said[:_KEY_WORDS])[:40])
 
 
 _INSTEAD = re.compile(r"\b(?:instead|over|rather|than|en vez)\b")
+_DOING = re.compile("^[買买喝吃用穿搭坐選选訂订要](?=..)")
 _SMALL = word_table(
     """a an the my our some any to of in on at for with from and or as by when whenever if it me i we very really than
     rather don t like prefer el la los las un una de del en con para mi mis al y o que"""

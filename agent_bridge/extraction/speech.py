@@ -8,6 +8,7 @@ is not here passes these rules: the quote itself must still stand in what the cu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from memory_portal import store
 
@@ -85,6 +86,56 @@ UNITS = word_table(
 ) | _signs("號 号 碼 码 元 歲 岁 公 斤 分 吋 寸 人 年 月 日 點 点 折 萬 万")
 
 
+# --- words -------------------------------------------------------------------------------------------------------------
+
+_WORD = re.compile(
+    r"\d+(?:[.,/:^]\d+)*|[$€£¥%°]|[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"|(?:(?![\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\d_])\w)(?:(?![\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\d_])[\w'\u0300-\u036f\u0900-\u0dff])*"
+)
+
+
+def words(text: str) -> list[str]:
+    """Folded words, numbers and signs of units; each Chinese or Japanese character is a word."""
+    return [word.rstrip("'") for word in _WORD.findall(store.fold(text))]
+
+
+CJK = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+def number(word: str) -> str:
+    """Eleven and 11 are one number."""
+    return NUMBER_WORDS.get(word, word)
+
+
+class Vocabulary:
+    """The words somebody used. A word is in it in any of its forms: seat and seats, allergic and allergy, eleven and 11."""
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._words = set(said)
+        self._numbers = {number(word) for word in self._words}
+        self._beginnings: dict[str, list[str]] = {}
+        for word in self._words:
+            self._beginnings.setdefault(word[:3], []).append(word)
+
+    def __contains__(self, word: str) -> bool:
+        if word in self._words or number(word) in self._numbers:
+            return True
+        if CJK.match(word) or word[0].isdigit():
+            return False
+        if len(word) < 4:
+            return any(
+                form in self._words for form in (word + "s", word + "es", word.removesuffix("s")) if len(form) > 1
+            )
+        return any(_akin(word, other) for other in self._beginnings.get(word[:3], ()))
+
+
+def _akin(one: str, other: str) -> bool:
+    """Forms of one word have a common beginning and short, different ends."""
+    short, long = sorted((len(one), len(other)))
+    common = next((at for at in range(short) if one[at] != other[at]), short)
+    return long - short <= 4 and long - common <= 4 and common >= 0.6 * long
+
+
 # --- what a sentence does ---------------------------------------------------------------------------------------------
 
 _REMEMBER = re.compile(
@@ -157,60 +208,3 @@ def is_supposed(sentence: str) -> bool:
 def not_in_own_voice(sentence: str) -> bool:
     """Nobody speaks of themselves as the customer, or to the machine as the machine."""
     return _OWN_VOICE_LOST.search(store.fold(sentence)) is not None
-
-
-# --- what a turn holds that is not the customer's own ----------------------------------------------------------------
-
-_QUOTE_MARKS = re.compile(
-    r"“[^“”]{12,}”|\"[^\"\n]{12,}\"|„[^„“”]{12,}[“”]|«[^«»]{12,}»|「[^「」]{6,}」|『[^『』]{6,}』|(?<!\w)‘[^‘’\n]{12,}’(?!\w)|```.+?(?:```|\Z)|`[^`\n]{12,}`",
-    re.DOTALL,
-)
-_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-# From here to the end of the turn it is somebody else's text.
-_REST = re.compile(
-    r"^[ \t]*(?:-+ ?(?:original|forwarded|ursprüngliche|mensaje)\b.*|begin forwarded message.*|from: .*|von: .*|de: .*|subject: .*|betreff: .*|asunto: .*|"
-    r"寄件者[:：].*|發件人[:：].*|主旨[:：].*|on .{4,80} wrote:.*|am .{4,80} schrieb.*:|dear .*|sehr geehrte.*|liebe[rs]? (?:kund\w+|frau|herr)\b.*|estimad.*|親愛的.*|尊敬的.*|"
-    r"(?:user|assistant|customer|system|human|agent|ai|tool|note to .*|客戶|客服|用戶|系統|助理)\s*[:：].*|<[a-z_/!?][^>\n]{0,80}>.*|\[/?[a-z_ ]{3,20}\].*|\*\*\*.*|={3,}.*|-{3,}.*|\#{1,6} .*)$"
-    # "What do you think of this?", an empty line, and then it comes.
-    r"|\A(?=[^\n]*(?:\b(?:this|the following|below|here is|here's|this one|attached)\b|以下|下面|底下|[這这][段則则封篇個个]|\b(?:folgende\w*|das hier|dies\w*|unten)\b|\b(?:esto|este|esta|siguiente|abajo)\b))[^\n]*\n[ \t]*\n"
-    r"|[^\n.!?。！？]{0,120}(?:\b(?:review|e-?mail|mail|message|text|page|site|website|listing|description|article|post|comment|letter|label|leaflet|flyer|ad|"
-    r"chat|reply|answer|document|file|receipt|says|said|reads|wrote|writes|states|told me|bewertung|seite|nachricht|artikel|schreibt|sagt|steht|beschreibung|"
-    r"reseña|página|correo|mensaje|anuncio|dice|decía)\b|評論|评论|評價|评价|網頁|网页|網站|网站|頁面|页面|信|郵件|邮件|訊息|讯息|文章|說明|说明|介紹|介绍|寫著|写着|寫道|說|说|內容|内容)"
-    r"[^\n.!?。！？:：]{0,60}[:：]",
-    re.IGNORECASE | re.MULTILINE,
-)
-# From here to the end of the sentence.
-_REPORTED = re.compile(
-    r"\b(?:the|this|that|your|their|its|a|an|one|another|some) (?:\w+ ){0,2}(?:review\w*|e-?mail|page|site|website|listing|description|article|post|comment|letter|label|leaflet|"
-    r"flyer|ad|advert|blog|tag|manual|guide|forum|app|people|person|guy|woman|man|salesman|clerk|agent|assistant)\b[^.!?\n]{0,30}? "
-    r"(?:says?|said|claims?|claimed|states?|stated|reads?|wrote|writes|told|recommends?|recommended)\b[^.!?\n]*"
-    r"|\b(?:it|he|she|they|someone|somebody|everyone|everybody|people) (?:\w+ )?(?:says?|said|claims?|claimed|wrote|told me)\b[^.!?\n]*|\baccording to\b[^.!?\n]*"
-    r"|[^.!?\n]*,? (?:says|said|claims|claimed|writes|wrote) (?:every|all|the|a|an|one|some|his|her|their|your|my|(?-i:[A-Z])\w+)\b[^.!?\n]*"
-    r"|\bmy (?!doctor)(?:\w+ )?(?:friend|brother|sister|boss|colleague|neighbou?r|mother|father|mom|mum|dad|husband|wife|partner|son|daughter)s? (?:says?|said|claims?|thinks?|told)\b[^.!?\n]*"
-    r"|\b(?:auf der (?:seite|webseite|verpackung)|in der (?:e-?mail|mail|bewertung|beschreibung|nachricht)|im (?:text|artikel|forum)|auf dem etikett)[^.!?\n]{0,20} (?:steht|stand)\b[^.!?\n]*"
-    r"|\b(?:die|eine|der|ein|das) (?:\w+ )?(?:bewertung|seite|beschreibung|artikel|verkäufer\w*|freund\w*|text|mail|e-mail) (?:sagt\w*|schreibt|schrieb|meint\w*|behauptet\w*)\b[^.!?\n]*"
-    r"|\b(?:laut|gemäß)\b[^.!?\n]*|\bman sagt\b[^.!?\n]*"
-    r"|\b(?:la|una|el|un|esta|este) (?:\w+ )?(?:reseña|página|web|descripción|correo|anuncio|artículo|etiqueta|vendedor\w*) (?:dice|decía|afirma|pone)\b[^.!?\n]*|\bsegún\b[^.!?\n]*"
-    r"|(?:網頁|网页|網站|网站|頁面|页面|評論|评论|評價|评价|信件|信裡|信里|信上|郵件|邮件|訊息|文章|說明|说明|介紹|介绍|商品|標籤|标签|店員|店员|客服|朋友|同事|有人|別人|别人|網友|网友|他|她|他們|他们)"
-    r"[^。！？，,\n]{0,8}(?:說|说|寫著|写着|寫道|写道|寫|写|表示|提到|建議|建议|推薦|推荐)[^。！？\n]*|(?:根據|根据|據說|据说|聽說|听说)[^。！？\n]*",
-    re.IGNORECASE,
-)
-_FENCE = re.compile(r"<\s*/?\s*customer_memory\s*>.*?(?:<\s*/\s*customer_memory\s*>|\Z)", re.DOTALL | re.IGNORECASE)
-_RECORD = re.compile(
-    r"\{[^{}\n]{0,40}[\"“”']key[\"“”']\s*:[^{}]{0,800}\}?|^.*(?:key|value)[\"']?\s*[:=]\s*[\"'].*$", re.MULTILINE
-)
-
-
-def pasted(text: str) -> list[tuple[int, int]]:
-    """Spans of a customer's turn that are quoted, pasted or reported: block quotes, mails, "the page says"."""
-    spans = [found.span() for pattern in (_QUOTE_MARKS, _QUOTED_LINE, _REPORTED) for found in pattern.finditer(text)]
-    if (rest := _REST.search(text)) is not None:
-        start = rest.end() if rest[0].rstrip(" ").endswith((":", "：", "\n")) else rest.start()
-        spans.append((start, len(text)))
-    spans += echoes(text)
-    return spans
-
-
-def echoes(text: str) -> list[tuple[int, int]]:
-    """Spans that come out of our own memory block, or are made to look like it."""
-    return [found.span() for pattern in (_FENCE, _RECORD) for found in pattern.finditer(text)]

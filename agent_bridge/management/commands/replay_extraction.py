@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from pydantic import ValidationError
 
-from agent_bridge import jobs
+from agent_bridge import reading
 from agent_bridge.extraction import Extraction, ExtractionRequest, Known, Turn, configured
 from agent_bridge.extraction.grounding import Source, ground
 from agent_bridge.schemas import TurnsIn
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         extractor, totals, tokens = configured(), Counter[str](), 0
         for recorded in conversations(file, profile, now):
             request = ExtractionRequest(
-                profile=jobs.profile(recorded.profile),
+                profile=reading.profile(recorded.profile),
                 turns=recorded.turns,
                 now=now,
                 held=recorded.held,

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
-from agent_bridge import jobs
+from agent_bridge import jobs, reading
 
 PAUSE = 1.0
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         ran = 0
         while not stopped.is_set():
             jobs.sweep(timezone.now(), ring_bells=False)
-            ran += jobs.drain(stop=stopped.is_set)
+            ran += reading.drain(stop=stopped.is_set)
             if until_empty:
                 break
             close_old_connections()

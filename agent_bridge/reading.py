@@ -1,0 +1,157 @@
+"""Reading one conversation: claim the job, ask the extractor, ground what it claims, settle facts and job together.
+
+In: a job's id, a clock. Out: the state it came to, and facts through the store. Between two steps any process may die.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from agent_bridge import jobs
+from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequest, Extractor, Known, Profile, Turn
+from agent_bridge.extraction import configured as configured_extractor
+from agent_bridge.extraction.grounding import Source, ground
+from agent_bridge.models import ExtractionJob, JobState
+from memory_portal import store
+from memory_portal.enums import ActorKind, Reason
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+
+
+def run(
+    job_id: UUID | str,
+    *,
+    clock: Clock = timezone.now,
+    extractor: Extractor | None = None,
+    dice: random.Random | None = None,
+) -> str | None:
+    """Claim the job, read it, settle it. Returns the state it came to, or None when it was not there to be had.
+
+    Raises nothing about the conversation: what goes wrong ends as a code in the row.
+    """
+    job = jobs.claim(job_id, clock())
+    if job is None:
+        return None
+    try:
+        return _read(job, clock, extractor or configured_extractor(), dice or random.Random())  # noqa: S311  # jitter
+    except Exception as error:  # its text may hold the customer's words
+        log.error("job %s: %s in try %s, at %s", job.pk, type(error).__name__, job.attempts, _where(error))
+        return jobs.fail(job, ExtractionFailed("internal_error"), clock(), dice or random.Random())  # noqa: S311  # jitter
+
+
+def _where(error: BaseException) -> str:
+    """The line an error comes from: what a log may say of it instead of its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+
+
+def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.Random) -> str:
+    reason = jobs.unwanted(job.customer, job.agent) if store.current_policy().memory else Reason.MEMORY_OFF
+    if reason:
+        return _ended(job, JobState.DISCARDED, reason, clock())
+    turns = jobs.turns_of(job)
+    if not any(turn.role == "user" and turn.text.strip() for turn in turns):
+        return _ended(job, JobState.DONE, "nothing_said", clock())
+    extraction = extractor.extract(request_for(job, turns, clock()))
+    if extraction.failure:
+        return jobs.fail(job, extraction.failure, clock(), dice, extraction)
+    return settle(job, extraction, turns, clock())
+
+
+def request_for(job: ExtractionJob, turns: tuple[Turn, ...], now: datetime) -> ExtractionRequest:
+    """What an extractor is told: the words, the facts held, the names that stay forgotten. Never who it is."""
+    held = store.facts(job.customer, now=now)
+    buried = job.customer.tombstones.filter(reason="forgotten").values_list("key", flat=True).distinct()
+    return ExtractionRequest(
+        profile=profile(job.profile),
+        turns=turns,
+        now=now,
+        held=tuple(Known(fact.key, fact.value, fact.category) for fact in held),
+        forgotten_keys=tuple(sorted(buried)),
+        max_new_facts=store.current_policy().limits.max_new_facts,
+    )
+
+
+def profile(name: str) -> Profile:
+    """The policy's section of that name; the default one's where it has gone."""
+    policy = store.current_policy()
+    section = policy.profiles.get(name) or policy.profiles[policy.default_profile]
+    return Profile(
+        keeper=section.keeper,
+        qualifies=section.qualifies,
+        excluded=section.excluded,
+        example_keys=section.example_keys,
+        categories=tuple(name for name, category in policy.categories.items() if category.kept),
+    )
+
+
+def _ended(job: ExtractionJob, state: JobState, outcome: str, now: datetime) -> str:
+    return state if jobs.end(job, state, outcome, now) else jobs.state_of(job)
+
+
+class _Fenced(Exception):
+    """Another worker or the customer took the job away meanwhile."""
+
+
+def settle(job: ExtractionJob, extraction: Extraction, turns: Sequence[Turn], now: datetime) -> str:
+    """Write the facts and the job's end in one transaction, or neither."""
+    drafts, counts = grounded(job, extraction, turns, now)
+    actor = store.Actor(ActorKind.JOB, str(job.pk), job.agent)
+    try:
+        with transaction.atomic():
+            outcomes = store.submit(job.customer_id, drafts, actor, now=now, generation=job.generation)
+            counts.update(_code(outcome.decision, outcome.reason) for outcome in outcomes)
+            if not jobs.end(job, JobState.DONE, "", now, counts=dict(counts), **jobs.bill(job, extraction)):
+                raise _Fenced
+    except _Fenced:
+        log.info("job %s: try %s came too late", job.pk, job.attempts)
+        return jobs.state_of(job)
+    except store.MemoryDisabled:
+        return _ended(job, JobState.DISCARDED, Reason.MEMORY_OFF, now)
+    log.info("job %s: done by %s, %s", job.pk, extraction.extractor, dict(counts))
+    return JobState.DONE
+
+
+def grounded(
+    job: ExtractionJob, extraction: Extraction, turns: Sequence[Turn], now: datetime
+) -> tuple[list[store.Draft], Counter[str]]:
+    """The candidates that stand on the customer's own words, and a count of the others."""
+    source = Source(tuple(turns), job.source_session_id, job.agent, extraction.extractor)
+    drafts: list[store.Draft] = []
+    counts: Counter[str] = Counter({f"refused/{code}": number for code, number in extraction.refused.items()})
+    for candidate in extraction.candidates:
+        found = ground(candidate, source, now=now)
+        if isinstance(found, Reason):
+            counts[_code("refused", found)] += 1
+        else:
+            drafts.append(found)
+    return drafts, counts
+
+
+def _code(decision: str, reason: Reason | None) -> str:
+    return f"{decision}/{reason.value}" if reason else decision
+
+
+def drain(
+    *, clock: Clock = timezone.now, extractor: Extractor | None = None, stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Run everything that is due, without any broker; returns how many runs that were."""
+    ran = 0
+    while not stop():
+        job_id = jobs.due(clock()).values_list("pk", flat=True).first()
+        if job_id is None:
+            break
+        ran += run(job_id, clock=clock, extractor=extractor) is not None
+    return ran
