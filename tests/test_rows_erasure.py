@@ -224,6 +224,17 @@ def pushed(key: str, value: str) -> ContractFact:
     return ContractFact(key=key, value=value)
 
 
+@pytest.mark.parametrize("act", ["forget", "clear"])
+def test_what_was_said_in_the_very_instant_of_forgetting_counts_as_said_before(act: str) -> None:
+    fact = learned("seat", FORGOTTEN)
+    if act == "forget":
+        store.forget(pk(), [fact.id], CUSTOMER, now=LATER)
+    else:
+        store.clear(ALICE, CUSTOMER, now=LATER)
+    later = LATER + timedelta(minutes=1)
+    assert submit(said("seat", "by the window", said_at=LATER), now=later)[0].reason is Reason.FORGOTTEN_BEFORE
+
+
 def test_dismissing_what_was_forgotten_leaves_the_forgetting_in_force() -> None:
     fact = learned("seat", FORGOTTEN)
     store.forget(pk(), [fact.id], CUSTOMER, now=LATER)
