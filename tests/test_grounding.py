@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from agent_bridge import auth, jobs, reading
-from agent_bridge.extraction import Extraction, ExtractionRequest, Turn
+from agent_bridge.extraction import Extraction, ExtractionRequest, Profile, Turn
 from agent_bridge.extraction.claude import _NoAnswer, changes
+from agent_bridge.extraction.explicit import Explicit
 from agent_bridge.extraction.grounding import Source, ground, is_assent
 from agent_bridge.models import ExtractionJob, JobState
 from memory_portal import store
@@ -252,6 +254,54 @@ def test_a_model_that_obeys_everybody_plants_no_active_fact(poisoned: Poisoned) 
 def test_there_are_enough_poisoned_conversations_in_three_languages() -> None:
     assert len(TRANSCRIPTS) >= 60
     assert len({name for name, _, _ in TRANSCRIPTS}) == len(TRANSCRIPTS)
+
+
+# --- hostile texts ----------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    sign * (20_000 // len(sign))
+    for sign in (
+        *(
+            "a",
+            '"',
+            "< ",
+            "page ",
+            " says ",
+            "no ",
+            "我通常",
+            "的",
+            ".",
+            "?",
+            "key: ",
+            "I always take ",
+            "\n",
+            "`",
+            "don't ",
+            "1",
+            "-",
+        ),
+        *(
+            "the table i bought ",
+            "forget my ",
+            '{"key',
+            "on aaaa ",
+            "e\u0301",
+            "<customer_memory",
+            "\u201c",
+            "this\n \n",
+            "> ",
+        ),
+    )
+] + ["<" + " " * 20_000, "\u202e" * 20_000]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=[repr(text[:12]) for text in HOSTILE])
+def test_no_text_makes_reading_slow(text: str) -> None:
+    turns = (Turn("user", text, NOW),)
+    started = time.process_time()
+    Explicit().extract(ExtractionRequest(Profile(), turns, NOW))
+    ground(remember(text[:900], text[:150]), Source(turns), now=NOW)
+    assert time.process_time() - started < 2
 
 
 # --- fuzz -------------------------------------------------------------------------------------------------------------
