@@ -114,6 +114,8 @@ class MemoryFact(Statement):
     expires_at = models.DateTimeField(null=True, blank=True)
     review_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1)
+    vector = models.BinaryField(null=True, editable=False)
+    """What its words mean, for SEMANTIC: as personal as the value, and written and erased with it."""
 
     objects = FactQuerySet.as_manager()
 

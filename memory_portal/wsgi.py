@@ -6,3 +6,7 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
 application = get_wsgi_application()
+
+from memory_portal import store  # noqa: E402  # needs the apps
+
+store.warm()

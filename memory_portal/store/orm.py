@@ -41,11 +41,10 @@ from memory_portal.models import (
     Proposal,
     Tombstone,
 )
-from memory_portal.store import intake, recall
+from memory_portal.store import intake, lexicon, recall, semantic
 from memory_portal.store import policy as rules
 from memory_portal.store import shelf as shelves
 from memory_portal.store.errors import Conflict, MemoryDisabled, MemoryWriteRejected, NotFound
-from memory_portal.store.lexicon import topics_for
 from memory_portal.store.sanitise import clean, value_form
 from memory_portal.store.types import (
     SAFETY,
@@ -66,6 +65,7 @@ from memory_portal.store.types import (
     Subject,
     Update,
 )
+from memory_portal.store.words import forget_texts
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
 
 def _load(desk: Desk) -> None:
     customer, now = desk.customer, desk.now
-    desk.rows = {row.pk: row for row in MemoryFact.objects.of(customer).live(now).order_by("pk")}
+    desk.rows = {row.pk: row for row in MemoryFact.objects.of(customer).live(now).defer("vector").order_by("pk")}
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     desk.held = Held(
         facts=tuple(map(snapshot, desk.rows.values())),
@@ -359,6 +359,7 @@ def _remember(
         key=draft.key,
         created_at=desk.now,
         locked=by_customer,
+        vector=semantic.vector(draft.key, draft.value, draft.topics),
         **_statement(draft),
         **_times(draft, stamps, since),
     )
@@ -375,7 +376,7 @@ def _statement(draft: Draft) -> dict[str, object]:
     return {
         "value": draft.value,
         "category": draft.category,
-        "topics": list(draft.topics or topics_for(f"{draft.key} {draft.value}")),
+        "topics": list(draft.topics or lexicon.topics_for(f"{draft.key} {draft.value}")),
         "source_quote": draft.source_quote,
         "source_session_id": draft.source_session_id,
         "agent": draft.agent,
@@ -411,6 +412,7 @@ def _update(
     by_customer = desk.actor.is_customer
     for name, value in {**_statement(draft), **_times(draft, stamps, since)}.items():
         setattr(row, name, value)
+    row.vector = semantic.vector(row.key, draft.value, draft.topics)
     row.locked = by_customer or lock
     row.version += 1
     row.save()
@@ -591,6 +593,7 @@ def _erase(desk: Desk, rows: Sequence[MemoryFact], *, from_jobs: bool = True) ->
     asked = list(desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys)))
     desk.customer.proposals.filter(pk__in=[question.pk for question in asked]).delete()
     MemoryFact.objects.filter(pk__in=ids).delete()
+    transaction.on_commit(forget_texts)
     desk.drop(ids)
     if from_jobs:
         _blank(desk, [*rows, *former, *asked])
@@ -749,6 +752,7 @@ def _drop(desk: Desk, asked: Proposal) -> None:
     desk.event(EventKind.DISMISSED, fact_id=asked.fact_id, key=asked.key, code=asked.reason)
     asked.delete()
     _blank(desk, [asked])
+    transaction.on_commit(forget_texts)
 
 
 def lift(customer: int, key: str, actor: Actor, *, now: datetime) -> None:
@@ -866,7 +870,7 @@ def choose(customer: int, choices: Mapping[str, Sequence[str]], actor: Actor, *,
 
 def facts(customer: Customer | int, *, now: datetime) -> list[Fact]:
     """Every fact of the customer that has not expired, frozen ones too, in the order they were first written."""
-    return [snapshot(row) for row in MemoryFact.objects.of(customer).live(now).order_by("pk")]
+    return [snapshot(row) for row in MemoryFact.objects.of(customer).live(now).defer("vector").order_by("pk")]
 
 
 def find(subject: Subject) -> Customer | None:
@@ -879,9 +883,10 @@ def version_of(subject: Subject) -> int:
     return rows.values_list("version", flat=True).first() or 0
 
 
-def _shelf(subject: Subject, now: datetime) -> shelves.Shelf | None:
+def _shelf(subject: Subject, now: datetime, text: str = "") -> shelves.Shelf | None:
     """None for an unknown customer, and for everybody while memory is off: both read as empty and leave no note."""
-    return shelves.shelf(subject, now=now) if current_policy().memory else None
+    vectors = settings.SEMANTIC and bool(text)
+    return shelves.shelf(subject, now=now, vectors=vectors) if current_policy().memory else None
 
 
 def context(
@@ -894,10 +899,22 @@ def context(
     hidden: Collection[str] = (),
 ) -> Recall:
     """Layer 1, and with a message layer 2. `hidden` are the categories the agent's key may not read. Notes the read."""
-    shelf = _shelf(subject, now)
+    shelf = _shelf(subject, now, message)
     if shelf is None:
         return Recall(())
-    held = shelf.served(actor.name, hidden)
+    told = _told(shelf, actor.name, message, now=now, hidden=hidden)
+    shelves.note(shelf, actor, (*told.always, *told.relevant), layer=2 if message else 1, session=session, now=now)
+    return told
+
+
+def preview(subject: Subject, agent: str, message: str, *, now: datetime, hidden: Collection[str] = ()) -> Recall:
+    """What `context` would tell this agent. For the customer's own eyes: no agent reads, so no read is noted."""
+    shelf = _shelf(subject, now, message)
+    return _told(shelf, agent, message, now=now, hidden=hidden) if shelf else Recall(())
+
+
+def _told(shelf: shelves.Shelf, agent: str, message: str, *, now: datetime, hidden: Collection[str]) -> Recall:
+    held = shelf.served(agent, hidden)
     limits = current_policy().limits
     always, dropped = recall.always(
         held,
@@ -907,12 +924,18 @@ def context(
         layer_one=current_policy().always_in_context,
     )
     relevant = (
-        recall.relevant(held, message, k=limits.prefetch_cap, exclude={fact.id for fact in always}, now=now)
+        recall.relevant(
+            held,
+            message,
+            k=limits.prefetch_cap,
+            exclude={fact.id for fact in always},
+            now=now,
+            near=semantic.closeness(shelf.vectors, message),
+        )
         if message
         else []
     )
     until = min((fact.expires_at for fact in held if fact.expires_at), default=None)
-    shelves.note(shelf, actor, (*always, *relevant), layer=2 if message else 1, session=session, now=now)
     return Recall(tuple(always), tuple(relevant), dropped, version=shelf.version, until=until)
 
 
@@ -927,10 +950,11 @@ def lookup(
     limit: int | None = None,
 ) -> list[Fact]:
     """Layer 3: facts about a topic, best first; every fact for an empty topic."""
-    shelf = _shelf(subject, now)
+    shelf = _shelf(subject, now, topic)
     if shelf is None:
         return []
-    found = list(recall.lookup(shelf.served(actor.name, hidden), topic, now=now))[:limit]
+    near = semantic.closeness(shelf.vectors, topic)
+    found = recall.lookup(shelf.served(actor.name, hidden), topic, now=now, near=near)[:limit]
     shelves.note(shelf, actor, found, layer=3, session=session, now=now)
     return found
 
@@ -962,6 +986,14 @@ def look(subject: Subject, key: str, actor: Actor, *, now: datetime, hidden: Col
 def everything(subject: Subject, actor: Actor, *, now: datetime) -> list[Fact]:
     """All facts this agent may be given, in the order they were first written."""
     return lookup(subject, "", actor, now=now)
+
+
+def warm() -> None:
+    """Load what the first read of this process would else wait for: policy, lexicon, and the model where it is on."""
+    current_policy()
+    lexicon.topics_for("warm")
+    lexicon.light()
+    semantic.warm()
 
 
 def purge_generation(subject: Subject) -> int:
@@ -1009,3 +1041,22 @@ def _due(now: datetime, last: int, batch: int) -> list[int]:
         .distinct()[:batch]
     ]
     return sorted(set(ids))[:batch]
+
+
+def embed(*, after: int = 0, batch: int = 200) -> tuple[int, int]:
+    """Give facts behind the id `after` their vector where they have none of this model. Returns the last id seen (0 at the
+    end) and how many were written. A fact that changes meanwhile keeps what its own writer gave it.
+    """
+    rows = (
+        MemoryFact.objects.filter(pk__gt=after)
+        .order_by("pk")
+        .only("key", "value", "topics", "version", "vector")[:batch]
+    )
+    last = written = 0
+    for row in rows:
+        last = row.pk
+        if not semantic.is_current(row.vector):
+            guessed = tuple(row.topics) == lexicon.topics_for(f"{row.key} {row.value}")
+            vector = semantic.vector(row.key, row.value, () if guessed else row.topics)
+            written += MemoryFact.objects.filter(pk=row.pk, version=row.version).update(vector=vector)
+    return last, written

@@ -17,6 +17,8 @@ from memory_portal.models import Consent, Customer, FactEvent, FactRead, MemoryF
 from memory_portal.store.orm import snapshot
 from memory_portal.store.types import SAFETY, Fact
 
+MAY_READ, MAY_READ_SAFETY = "facts:read", "facts:read:safety"  # scopes of the bridge's keys
+
 # --- who used it ------------------------------------------------------------------------------------------------------
 
 
@@ -61,6 +63,23 @@ def agents(customer: Customer) -> list[str]:
     keys = apps.get_model("agent_bridge.AgentKey")._default_manager.filter(profile=customer.profile, revoked_at=None)
     known |= set(keys.values_list("name", flat=True))
     return sorted(known - {""}, key=str.casefold)
+
+
+def assistants(customer: Customer, now: datetime) -> dict[str, frozenset[str]]:
+    """Every agent that may read this customer's memory, with the categories that none of its keys is shown.
+
+    An agent that never had a key works inside the host and is shown everything.
+    """
+    keys = apps.get_model("agent_bridge.AgentKey")._default_manager.filter(profile=customer.profile)
+    having = set(keys.values_list("name", flat=True))
+    scopes: dict[str, set[str]] = {}
+    for name, granted in keys.filter(revoked_at=None, expires_at__gt=now).values_list("name", "scopes"):
+        scopes.setdefault(name, set()).update(granted)
+    return {
+        name: frozenset() if name not in having or MAY_READ_SAFETY in scopes[name] else frozenset({SAFETY})
+        for name in agents(customer)
+        if name not in having or MAY_READ in scopes.get(name, ())
+    }
 
 
 # --- suggestions ------------------------------------------------------------------------------------------------------

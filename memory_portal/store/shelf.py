@@ -6,7 +6,7 @@ much here. Column names are those of memory_portal.models; a test compares both 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,8 @@ from memory_portal.store.types import Actor, Fact, Subject
 READ = """
 SELECT c.id, c.version, c.using_paused_at IS NOT NULL, c.no_use_categories, c.no_use_agents,
     f.id, f.key, f.value, f.category, f.origin, f.state, f.version, f.created_at, f.updated_at, f.said_at,
-    f.expires_at, f.review_at, f.source_session_id, f.source_quote, f.agent, f.topics, f.locked
+    f.expires_at, f.review_at, f.source_session_id, f.source_quote, f.agent, f.topics, f.locked,
+    CASE WHEN %s THEN f.vector END
 FROM memory_portal_customer AS c
 LEFT JOIN memory_portal_memoryfact AS f
     ON f.customer_id = c.id AND f.state = 'active' AND (f.expires_at IS NULL OR f.expires_at > %s)
@@ -44,6 +45,8 @@ class Shelf:
     no_use_categories: Sequence[str]
     no_use_agents: Sequence[str]
     facts: tuple[Fact, ...]
+    vectors: Mapping[int, bytes]
+    """By the fact's id, where they were asked for. They stay in here: no Fact carries one out."""
 
     def served(self, agent: str, hidden: Collection[str] = ()) -> list[Fact]:
         """What this agent may be given; `hidden` are the categories its key may not read."""
@@ -53,15 +56,16 @@ class Shelf:
         return [fact for fact in self.facts if fact.category not in off]
 
 
-def shelf(subject: Subject, *, now: datetime) -> Shelf | None:
+def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | None:
     with connection.cursor() as cursor:
-        cursor.execute(READ, (now, subject.profile, subject.subject_id))
+        cursor.execute(READ, (vectors, now, subject.profile, subject.subject_id))
         rows = cursor.fetchall()
     if not rows:
         return None
     pk, version, paused, categories, agents = rows[0][:5]
-    facts = tuple(_fact(row[5:]) for row in rows if row[5] is not None)
-    return Shelf(pk, version, paused, categories, agents, facts)
+    facts = tuple(_fact(row[5:-1]) for row in rows if row[5] is not None)
+    meant = {row[5]: bytes(row[-1]) for row in rows if row[-1] is not None}
+    return Shelf(pk, version, paused, categories, agents, facts, meant)
 
 
 def _fact(row: Sequence[Any]) -> Fact:
