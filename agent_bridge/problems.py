@@ -50,6 +50,11 @@ KINDS: Mapping[str, Kind] = {
         403, "This key may not do that.", "`scopes` lists what would allow it; any one of them does."
     ),
     "subject_bound": Kind(403, "This session token is for one customer.", "Open another session for another customer."),
+    "session_needed": Kind(
+        403,
+        "This takes a session token.",
+        "A key names no customer. Open a session for one customer with `POST sessions` and send its token.",
+    ),
     "key_needed": Kind(403, "This takes a key.", "A session token is for one customer."),
     # 404, 405, 410: what is asked for
     "not_found": Kind(404, "There is no such thing here.", "It never was, it is gone, or it is not yours."),
@@ -168,13 +173,26 @@ def of_store(error: store.MemoryStoreError) -> Problem:
     return Problem("failed")
 
 
+def spoken(problem: Problem) -> str:
+    """The same for a model to read, in a tool's answer."""
+    kind = KINDS[problem.code]
+    if not problem.errors:
+        return f"{kind.title} {kind.detail}"
+    found = (
+        f"{str(error['pointer'])[:NAME_LIMIT]} {error['detail']}"
+        + (f" (limit {error['limit']})" if "limit" in error else "")
+        for error in problem.errors
+    )
+    return f"Invalid arguments: {'; '.join(found)}."
+
+
 # --- pydantic ---------------------------------------------------------------------------------------------------------
 
 # Our own words for pydantic's error types: its messages may repeat what was sent.
 WORDS: Mapping[str, str] = {
     "missing": "is required",
     "extra_forbidden": "is not a field of this request",
-    "literal_error": "takes one of the values the documentation lists",
+    "literal_error": "takes {expected}",
     "string_too_long": "is too long",
     "string_too_short": "is too short",
     "too_long": "has too many items",
@@ -204,7 +222,7 @@ def _told(error: Mapping[str, Any], root: str) -> dict[str, object]:
     told: dict[str, object] = {
         "pointer": pointer(error["loc"], root),
         "code": kind.removeprefix("bridge_"),
-        "detail": error["msg"] if ours else WORDS.get(kind, "cannot be used"),
+        "detail": error["msg"] if ours else WORDS.get(kind, "cannot be used").format_map(context),
     }
     limit = next((context[name] for name in LIMITS if name in context), None)
     return told | ({"limit": limit} if isinstance(limit, int) else {})

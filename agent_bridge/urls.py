@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.urls import URLPattern, include, path, re_path
 from pydantic import BaseModel
 
-from agent_bridge import openapi
+from agent_bridge import mcp_server, openapi
 from agent_bridge.rest import api
 from agent_bridge.schemas import BODY_LIMIT, ChangesQuery, ContextQuery, PageQuery
 from agent_bridge.wire import guard
@@ -36,6 +36,7 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
+    path("mcp", guard(mcp_server.view, lambda: BODY_LIMIT), name="bridge_mcp"),
     path("v1/docs", guard(docs, lambda: BODY_LIMIT), name="bridge_docs"),
     path("v1/", include(([guarded(pattern) for pattern in api.urls[0] if isinstance(pattern, URLPattern)], "bridge"))),
     re_path("", guard(nowhere, lambda: BODY_LIMIT)),

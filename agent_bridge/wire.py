@@ -19,6 +19,7 @@ from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
+from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from ninja.errors import HttpError, ValidationError
 from ninja.parser import Parser
@@ -47,7 +48,7 @@ def guard(view: View, limit: Callable[[], int], query: Collection[str] = ()) -> 
             if response.status_code == 405:
                 raise Problem("method_not_allowed", headers={"Allow": response["Allow"]})
         except Exception as error:
-            response = problems.answer(problem_of(error) or _broken(request, error))
+            response = problems.answer(problem_of(error) or broken(request, error))
             response._has_been_logged = True  # type: ignore[attr-defined]  # Django would log the path, subject and all
         response.headers.setdefault("Cache-Control", "no-store")
         if response.status_code in (204, 304):
@@ -83,7 +84,7 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
-def _broken(request: HttpRequest, error: Exception) -> Problem:
+def broken(request: HttpRequest, error: Exception) -> Problem:
     """Log where it broke, by file and line: an exception's own words may hold a value."""
     where = " < ".join(
         f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(error.__traceback__))
@@ -91,6 +92,15 @@ def _broken(request: HttpRequest, error: Exception) -> Problem:
     log.error("%s in the bridge at %s", type(error).__name__, where)
     got_request_exception.send(sender=None, request=request)
     return Problem("failed")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The site's handler400: what Django refuses before any view, such as a foreign Host, is a problem under /bridge/."""
+    if request.path_info.startswith("/bridge/"):
+        response = problems.answer(Problem("bad_request"))
+        response["Cache-Control"] = "no-store"
+        return response
+    return defaults.bad_request(request, exception)
 
 
 # --- what comes in ----------------------------------------------------------------------------------------------------

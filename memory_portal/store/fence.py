@@ -6,7 +6,7 @@ Nothing here decides who may read or which facts are shown. Imports types and sa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from memory_portal.store.sanitise import clean
@@ -24,16 +24,36 @@ NOTHING = "Nothing is remembered."
 _ANGLES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<\u2039\u276e\u3008\ufe64\uff1c"}
 
 
-def block(facts: Sequence[Fact], *, now: datetime, note: bool = True, left_out: int = 0) -> str:
+def block(
+    facts: Sequence[Fact],
+    *,
+    now: datetime,
+    note: bool = True,
+    left_out: int = 0,
+    max_chars: int | None = None,
+    nothing: str = NOTHING,
+) -> str:
     """The facts as a fenced text for a prompt: one record a line, in the order given, equal all day for equal facts.
 
     The first and the last line are the fence, and no value can hold either. `left_out` is how many facts did not fit:
-    the block then says so, lest an agent take a part for the whole.
+    the block then says so, lest an agent take a part for the whole. Where `max_chars` bounds the lines, it ends between
+    two facts. `nothing` stands where there are none.
     """
-    lines = [line(fact, now) for fact in facts] or [NOTHING]
+    lines = [line(fact, now) for fact in facts]
+    kept = lines if max_chars is None else list(_within(lines, max_chars))
+    left_out += len(lines) - len(kept)
+    told = kept or ([] if left_out else [nothing])
     if left_out:
-        lines.append(f"{left_out} more not shown here.")
-    return "\n".join([OPENING, *([NOTE] if note else []), *lines, CLOSING])
+        told = [*told, f"{left_out} more not shown here."]
+    return "\n".join([OPENING, *([NOTE] if note else []), *told, CLOSING])
+
+
+def _within(lines: Iterable[str], max_chars: int) -> Iterator[str]:
+    for text in lines:
+        max_chars -= len(text) + 1
+        if max_chars < 0:
+            return
+        yield text
 
 
 def line(fact: Fact, now: datetime) -> str:

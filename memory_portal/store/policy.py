@@ -11,7 +11,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -85,6 +85,7 @@ class Profile(Strict):
 
 class Policy(Strict):
     memory: bool = True
+    tools: Literal["read", "write"] = "read"
     default_profile: Word = "general"
     limits: Limits = Limits()
     consent: ConsentRule = ConsentRule()
