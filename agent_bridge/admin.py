@@ -17,16 +17,17 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent_bridge import auth, jobs
-from agent_bridge.models import AgentKey, ExtractionJob
+from agent_bridge import auth, jobs, webhooks
+from agent_bridge.models import AgentKey, ExtractionJob, Webhook
 from memory_portal import store
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
     ModelForm = forms.ModelForm[AgentKey]
+    HookForm = forms.ModelForm[Webhook]
 else:
     ModelAdmin = admin.ModelAdmin
-    ModelForm = forms.ModelForm
+    ModelForm = HookForm = forms.ModelForm
 
 
 @admin.register(ExtractionJob)
@@ -159,3 +160,88 @@ class AgentKeyAdmin(ModelAdmin):
         for key in chosen:
             auth.revoke(key, now=timezone.now())
         self.message_user(request, _("Revoked at once, for every process."), messages.SUCCESS)
+
+
+class NewWebhook(HookForm):
+    profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.current_policy().profiles])
+    events = forms.MultipleChoiceField(
+        choices=[(kind, kind) for kind in store.CHANGE_KINDS],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text=_("Kinds of changes; none means all."),
+    )
+
+    class Meta:
+        model = Webhook
+        fields = ("url", "agent")
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean() or {}
+        if not self.errors:
+            try:
+                row, self.secret = webhooks.create(
+                    told["url"], told["agent"], told["profile"], events=told["events"], now=timezone.now()
+                )
+            except ValueError as error:
+                raise forms.ValidationError(str(error)) from error
+            self.instance.__dict__.update(row.__dict__)
+        return told
+
+
+@admin.register(Webhook)
+class WebhookAdmin(ModelAdmin):
+    list_display = (
+        "url",
+        "agent",
+        "profile",
+        "active",
+        "delivered",
+        "last_delivered_at",
+        "failures",
+        "last_code",
+        "next_at",
+        "parked_at",
+    )
+    list_filter = ("active", "profile", "agent", "last_code")
+    ordering = ("-created_at",)
+    actions = ("pause", "resume")
+    fields = readonly_fields = (
+        "id",
+        "url",
+        "agent",
+        "profile",
+        "events",
+        "active",
+        "created_at",
+        "delivered",
+        "last_delivered_at",
+        "failures",
+        "failing_since",
+        "last_code",
+        "next_at",
+        "parked_at",
+    )
+
+    def get_form(self, request: HttpRequest, obj: Webhook | None = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **kwargs) if obj else NewWebhook
+
+    def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
+        return self.fields if obj else ("url", "agent", "profile", "events")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
+        return self.readonly_fields if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
+        if not change:  # The form has made it, as every door does.
+            shown = format_html("{} {}", _("Its secret, shown this once and kept nowhere:"), form.secret)
+            self.message_user(request, shown, messages.WARNING)
+
+    @admin.action(description=_("Pause"), permissions=["change"])
+    def pause(self, request: HttpRequest, chosen: QuerySet[Webhook]) -> None:
+        for hook in chosen:
+            webhooks.pause(hook)
+
+    @admin.action(description=_("Try again at once"), permissions=["change"])
+    def resume(self, request: HttpRequest, chosen: QuerySet[Webhook]) -> None:
+        for hook in chosen:
+            webhooks.resume(hook, timezone.now())

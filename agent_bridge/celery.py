@@ -75,6 +75,7 @@ app.conf.update(
     beat_schedule_filename=str(Path(private(Path(settings.VAR) / "beat")) / "schedule"),
     beat_schedule={
         "sweep": {"task": "agent_bridge.sweep", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
+        "deliver": {"task": "agent_bridge.deliver", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
         "retention": {
             "task": "agent_bridge.retention",
             "schedule": RETENTION_EVERY,

@@ -18,7 +18,7 @@ from ninja import Query, Router
 from agent_bridge.auth import READ, NotAuthenticated
 from agent_bridge.exchange import AgentRequest, KeyAuth, said, statuses
 from agent_bridge.problems import Problem
-from agent_bridge.schemas import ChangeOut, ChangesOut, ChangesQuery
+from agent_bridge.schemas import ChangesOut, ChangesQuery
 from memory_portal import store
 
 router = Router()
@@ -47,23 +47,7 @@ def list_changes(request: AgentRequest, query: Query[ChangesQuery]) -> HttpRespo
         if grant.key.revoked_at:
             raise NotAuthenticated("key_revoked")
 
-    return said(changes_out(wait_for(read, query.after, query.wait, check=check)))
-
-
-def changes_out(page: store.Changes) -> ChangesOut:
-    """The one shape in which changes leave: for those who ask and in a webhook's body."""
-    changes = [
-        ChangeOut(
-            id=change.id,
-            subject_id=change.subject_id,
-            kind=change.kind,
-            key=change.key or None,
-            code=change.code or None,
-            at=change.at,
-        )
-        for change in page.changes
-    ]
-    return ChangesOut(changes=changes, next=page.next, more=page.more)
+    return said(ChangesOut.of(wait_for(read, query.after, query.wait, check=check)))
 
 
 class Seats:

@@ -102,6 +102,91 @@ class IdempotencyKey(models.Model):
         return f"idempotency key {self.pk}"
 
 
+class Webhook(models.Model):
+    """Where an agent's host wants to be told of changes. The row is the truth: how far it was told, and when to try again.
+
+    It is told what the live keys of this agent and profile may read. Its secret is derived and stands nowhere.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    agent = models.CharField(max_length=64, help_text=_("The name of the keys whose rights it has."))
+    profile = models.CharField(max_length=32)
+    url = models.CharField(max_length=500, help_text=_("Starts with https:// and leads to a public address."))
+    events = ArrayField(
+        models.CharField(max_length=20), default=list, blank=True, help_text=_("Kinds of changes; none means all.")
+    )
+    pepper_version = models.PositiveSmallIntegerField(default=1)
+    cursor = models.CharField(max_length=64, blank=True)
+    active = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+    next_at = models.DateTimeField()
+    lease_until = models.DateTimeField(null=True, blank=True)
+    fence = models.PositiveBigIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0, help_text=_("In a row."))
+    failing_since = models.DateTimeField(null=True, blank=True)
+    parked_at = models.DateTimeField(null=True, blank=True, help_text=_("Given up; an action tries again."))
+    last_code = models.CharField(max_length=32, blank=True, help_text=_("Why the last delivery failed."))
+    last_delivered_at = models.DateTimeField(null=True, blank=True)
+    delivered = models.PositiveBigIntegerField(default=0, help_text=_("Changes delivered so far."))
+
+    class Meta:
+        verbose_name = _("webhook")
+        verbose_name_plural = _("webhooks")
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk}"
+
+
+class Import(models.Model):
+    """Facts an agent brings along, line by line. What a line says stands in its ImportLine until it is decided."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    key = models.ForeignKey(AgentKey, null=True, on_delete=models.SET_NULL, related_name="imports")
+    agent = models.CharField(max_length=64)
+    profile = models.CharField(max_length=32)
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
+    outcome = models.CharField(max_length=32, blank=True, help_text=_("A code: why it ended before its end."))
+    notes = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    lines = models.PositiveIntegerField()
+    fence = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("import")
+        verbose_name_plural = _("imports")
+        indexes = [
+            models.Index(
+                fields=["created_at"], name="import_open", condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class ImportLine(models.Model):
+    """One line: whose it is and what it says until it is decided, and from then on only what was decided."""
+
+    job = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows", db_index=False)
+    line = models.PositiveIntegerField()
+    subject_id = models.CharField(max_length=128, blank=True)
+    text = models.TextField(blank=True)
+    decision = models.CharField(max_length=12, blank=True)
+    reason = models.CharField(max_length=32, blank=True)
+    field = models.CharField(max_length=20, blank=True)
+
+    class Meta:
+        verbose_name = _("line of an import")
+        verbose_name_plural = _("lines of imports")
+        constraints = [models.UniqueConstraint(fields=["job", "line"], name="one_row_per_line")]
+        indexes = [models.Index(fields=["subject_id"], name="import_line_waiting", condition=Q(decision=""))]
+
+    def __str__(self) -> str:
+        return f"line {self.line}"
+
+
 class CallWindow(models.Model):
     """How many calls came in since `started_at`, by key and for the whole. Unlogged: a crash lets it count anew."""
 

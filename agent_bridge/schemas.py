@@ -162,6 +162,21 @@ class ChangesOut(BaseModel):
     next: str
     more: bool
 
+    @classmethod
+    def of(cls, page: store.Changes) -> ChangesOut:
+        changes = [
+            ChangeOut(
+                id=change.id,
+                subject_id=change.subject_id,
+                kind=change.kind,
+                key=change.key or None,
+                code=change.code or None,
+                at=change.at,
+            )
+            for change in page.changes
+        ]
+        return cls(changes=changes, next=page.next, more=page.more)
+
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import idempotency, jobs, reading
+from agent_bridge import idempotency, jobs, reading, webhooks
 from agent_bridge.celery import app
 from memory_portal import store
 
@@ -24,3 +24,13 @@ def retention() -> None:
     now = timezone.now()
     store.sweep(now=now)
     idempotency.purge(now=now)
+
+
+@app.task(name="agent_bridge.deliver")  # type: ignore[untyped-decorator]
+def deliver() -> None:
+    webhooks.ring_due(timezone.now())
+
+
+@app.task(name="agent_bridge.deliver_webhook")  # type: ignore[untyped-decorator]
+def deliver_webhook(hook_id: str) -> None:
+    webhooks.deliver(hook_id)

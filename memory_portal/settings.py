@@ -232,8 +232,14 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 
 BRIDGE_CALLS_PER_KEY = env.int("BRIDGE_CALLS_PER_KEY", default=6_000)  # a minute
 BRIDGE_CALLS = env.int("BRIDGE_CALLS", default=30_000)  # a minute, all keys together
-BRIDGE_WAITS = env.int("BRIDGE_WAITS", default=1)  # calls that wait for changes at once, of one process: below its threads
+BRIDGE_WAITS = env.int("BRIDGE_WAITS", default=1)  # calls of one process that wait for changes; below its threads
 BRIDGE_TURNS_BYTES = env.int("BRIDGE_TURNS_BYTES", default=1_000_000)  # one conversation; other bodies take 64 kB
+
+BRIDGE_IMPORT_BYTES = env.int("BRIDGE_IMPORT_BYTES", default=8_000_000)  # one import
+WEBHOOK_DAYS = env.float("WEBHOOK_DAYS", default=3)  # a receiver that fails for so long is given up
+WEBHOOK_LOOPBACK = env.bool("WEBHOOK_LOOPBACK", default=False)  # http://127.0.0.1 too, to try things out
+if PRODUCTION and WEBHOOK_LOOPBACK:
+    raise ImproperlyConfigured("WEBHOOK_LOOPBACK must be off when ENVIRONMENT is production")
 
 # --- extraction -------------------------------------------------------------------------------------------------------
 

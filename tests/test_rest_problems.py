@@ -264,6 +264,8 @@ def test_every_error_of_the_store_has_an_answer() -> None:
         store.NotFound(),
         store.Conflict(None),
         store.MemoryDisabled(),
+        store.BadCursor(),
+        store.LostCursor(),
     ]
     assert {type(sample) for sample in samples} | {store.MemoryStoreError} == set(kinds)
     assert [problems.of_store(sample).code for sample in samples] == [
@@ -272,6 +274,8 @@ def test_every_error_of_the_store_has_an_answer() -> None:
         "not_found",
         "changed_meanwhile",
         "memory_disabled",
+        "invalid",
+        "cursor_lost",
     ]
 
 

@@ -37,7 +37,7 @@ from memory_portal.store.types import (
 
 if TYPE_CHECKING:
     from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
-    from memory_portal.store.feed import Change, Changes, changes
+    from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
     from memory_portal.store.fence import block
     from memory_portal.store.orm import (
         accept,
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
-    "feed": ("Change", "Changes", "changes"),
+    "feed": ("CHANGE_KINDS", "Change", "Changes", "changes"),
     "fence": ("block",),
     "orm": (
         "accept",
@@ -163,6 +163,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "CHANGE_KINDS",
     "KEY_LIMIT",
     "QUOTE_LIMIT",
     "SAFETY",

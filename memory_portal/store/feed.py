@@ -51,7 +51,7 @@ TAKING = (
 )
 """What an agent holds is not so any more: told to every agent that could have it."""
 
-KINDS = tuple(sorted((*GIVING, *TAKING)))
+CHANGE_KINDS = tuple(sorted((*GIVING, *TAKING)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ WITH scanned AS MATERIALIZED (
     FROM memory_portal_factevent AS e
     WHERE (e.xid, e.id) > (%(xid)s::bigint, %(id)s::bigint)
         AND e.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
-        AND e.kind IN ({", ".join(f"'{kind.value}'" for kind in KINDS)})
+        AND e.kind IN ({", ".join(f"'{kind.value}'" for kind in CHANGE_KINDS)})
     ORDER BY e.xid, e.id
     LIMIT %(scan)s
 ), told AS (
@@ -129,7 +129,7 @@ def changes(
     after: str,
     *,
     limit: int = PAGE,
-    kinds: Collection[str] = KINDS,
+    kinds: Collection[str] = CHANGE_KINDS,
     hidden: Collection[str] = (),
     scan: int = SCAN,
 ) -> Changes:
