@@ -116,10 +116,7 @@ def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> Ht
         hidden=request.auth.hidden,
     )
     if asked.format == "block":
-        text = store.block(recall.always, now=now, left_out=recall.dropped)
-        if recall.relevant:
-            text += "\n" + store.block(recall.relevant, now=now)
-        response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
+        response = HttpResponse(store.read_out(recall, now=now), content_type="text/plain; charset=utf-8")
     else:
         always, relevant = ([FactOut.of(fact) for fact in facts] for facts in (recall.always, recall.relevant))
         response = said(ContextOut(always=always, relevant=relevant, left_out=recall.dropped))

@@ -242,6 +242,33 @@ class KeepSuggestionForm(forms.Form):
         self.add_error("value", str(reason.label))
 
 
+class AssistantForm(forms.Form):
+    """A request somebody might make, and of which assistant. It is looked at once and kept nowhere."""
+
+    LIMIT: ClassVar = 8_000  # as on the bridge
+    message = forms.CharField(
+        label=_("What would you ask?"),
+        help_text=_("For example: I need new shoes for the winter. What you type here is not kept."),
+        strip=False,
+        required=False,
+        max_length=LIMIT,
+        error_messages={"max_length": _("Too long: a request has at most %(limit_value)d characters.")},
+        widget=forms.Textarea(attrs={"rows": 2, "dir": "auto", "autocomplete": "off"}),
+    )
+    agent = forms.ChoiceField(label=_("Which assistant?"), required=False)
+
+    def __init__(self, *args: Any, agents: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["agent"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(name, plain.agent(name)) for name in agents]
+        self.agents = agents
+
+    def clean_agent(self) -> str:
+        named: str = self.cleaned_data["agent"]
+        return named or next(iter(self.agents), "")
+
+
 class ChoicesForm(forms.Form):
     """Who may learn and use what. Only what the page showed is changed: an agent that came since keeps its state."""
 

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from memory_portal.views import activity, entry, facts, privacy, suggestions
+from memory_portal.views import activity, assistant, entry, facts, privacy, suggestions
 
 urlpatterns = [
     path("", facts.facts, name="facts"),
@@ -25,6 +25,7 @@ urlpatterns = [
     path("suggestions/<int:proposal_id>/keep", suggestions.keep_suggestion, name="keep_suggestion"),
     path("suggestions/<int:proposal_id>/dismiss", suggestions.dismiss_suggestion, name="dismiss_suggestion"),
     path("activity/", activity.activity, name="activity"),
+    path("assistant/", assistant.assistant, name="assistant"),
     path("control/", privacy.control, name="control"),
     path("control/pause-learning", privacy.pause, {"what": "learning"}, name="pause_learning"),
     path("control/pause-using", privacy.pause, {"what": "using"}, name="pause_using"),

@@ -38,7 +38,7 @@ from memory_portal.store.types import (
 if TYPE_CHECKING:
     from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
     from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
-    from memory_portal.store.fence import block
+    from memory_portal.store.fence import block, read_out
     from memory_portal.store.orm import (
         accept,
         add,
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
     "feed": ("CHANGE_KINDS", "Change", "Changes", "changes"),
-    "fence": ("block",),
+    "fence": ("block", "read_out"),
     "orm": (
         "accept",
         "add",
@@ -231,6 +231,7 @@ __all__ = [
     "pause",
     "preview",
     "purge_generation",
+    "read_out",
     "readers",
     "rejection",
     "resume",

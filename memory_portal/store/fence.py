@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from memory_portal.store.sanitise import clean
-from memory_portal.store.types import VALUE_LIMIT, Fact
+from memory_portal.store.types import VALUE_LIMIT, Fact, Recall
 
 OPENING = "<customer_memory>"
 CLOSING = "</customer_memory>"
@@ -54,6 +54,14 @@ def _within(lines: Iterable[str], max_chars: int) -> Iterator[str]:
         if max_chars < 0:
             return
         yield text
+
+
+def read_out(recall: Recall, *, now: datetime) -> str:
+    """What one read comes to as text: layer 1 in a block, and layer 2, where there is any, in another below it."""
+    blocks = [block(recall.always, now=now, left_out=recall.dropped)]
+    if recall.relevant:
+        blocks.append(block(recall.relevant, now=now))
+    return "\n".join(blocks) + "\n"
 
 
 def line(fact: Fact, now: datetime) -> str:
