@@ -66,7 +66,7 @@ def test_it_is_what_the_agent_gets_word_for_word(told: Person, message: str) -> 
 def test_before_anything_is_asked_it_shows_what_every_turn_sees(told: Person) -> None:
     page = text(told.get(PAGE))
     assert "Because of this request" not in page
-    assert "would be told 8 things about you." in page
+    assert "It would be told 8 things about you." in page
 
 
 def test_nothing_fits_is_an_answer(told: Person) -> None:
@@ -75,7 +75,7 @@ def test_nothing_fits_is_an_answer(told: Person) -> None:
 
 def test_nothing_is_known_is_an_answer(alice: Person) -> None:
     page = asks(alice, ASKED)
-    assert "“an assistant” would be told nothing about you." in page
+    assert "It would be told nothing about you." in page
     assert "Nothing is remembered that an assistant may use." in page
 
 
@@ -99,14 +99,14 @@ def test_an_assistant_that_was_switched_off_is_told_nothing_and_others_are(told:
     told.is_read_by("recipe assistant")
     store.choose(told.pk, {"no_use_agents": ["recipe assistant"]}, told.actor, now=timezone.now())
     page = asks(told, ASKED, "recipe assistant")
-    assert "You switched off what “Recipe assistant” may use." in page
+    assert "Nothing. You switched this assistant off." in page
     assert "hazelnuts in desserts" not in page
     assert "hazelnuts in desserts" in asks(told, ASKED, "shopping assistant")
 
 
 def test_a_kind_that_was_switched_off_is_not_told(told: Person) -> None:
     store.choose(told.pk, {"no_use_categories": ["preference"]}, told.actor, now=timezone.now())
-    assert "would be told nothing about you" in asks(told, ASKED)
+    assert "It would be told nothing about you." in asks(told, ASKED)
 
 
 def test_with_memory_off_nothing_is_told(told: Person, settings: Settings, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_assistant_without_the_right_to_safety_notes_is_shown_none(alice: Per
     for name, scopes in (("plain helper", (auth.READ,)), ("careful helper", (auth.READ, auth.READ_SAFETY))):
         auth.issue(name, "grocery", scopes, now=timezone.now())
     plain = asks(alice, ASKED, "plain helper")
-    assert "This one is never shown your health and safety notes." in plain
+    assert "This assistant is never shown what is important for your safety." in plain
     assert "Allergic to hazelnuts" not in plain
     assert "Allergic to hazelnuts" in asks(alice, ASKED, "careful helper")
 
