@@ -59,7 +59,11 @@ def vector(key: str, value: str, topics: Sequence[str] = ()) -> bytes | None:
     None where the model is off or missing: nothing depends on it.
     """
     encoder = _encoder()
-    return TAG + encoder.encode(text_of(key, value, topics)) if encoder else None
+    if encoder is None:
+        return None
+    # An English key does not make a Chinese value readable; where the value is a number only, the key decides.
+    readable = reads(value if any(map(str.isalpha, value)) else key)
+    return TAG + encoder.encode(text_of(key, value, topics)) if readable else TAG
 
 
 def is_current(kept: bytes | memoryview | None) -> bool:
@@ -77,9 +81,8 @@ def text_of(key: str, value: str, topics: Iterable[str] = ()) -> str:
 def closeness(vectors: Mapping[int, bytes], text: str) -> dict[int, float]:
     """How near each fact is in meaning to the text, from -1 to 1. Facts without a vector of this model are left out."""
     usable = {pk: kept for pk, kept in vectors.items() if len(kept) == len(TAG) + WIDTH and is_current(kept)}
-    encoder = _encoder() if usable and text.strip() else None
-    asked = encoder.encode(text) if encoder else b""
-    return dict(zip(usable, encoder.cosines(usable.values(), asked), strict=True)) if encoder and asked else {}
+    encoder = _encoder() if usable and reads(text) else None
+    return dict(zip(usable, encoder.cosines(usable.values(), encoder.encode(text)), strict=True)) if encoder else {}
 
 
 def reads(text: str) -> bool:
@@ -91,8 +94,7 @@ def reads(text: str) -> bool:
 
 def warm() -> bool:
     """Load the model, so that no request waits for it. False where it is off or missing."""
-    encoder = _encoder()
-    return bool(encoder and encoder.encode("warm"))
+    return vector("", "warm") is not None
 
 
 class Encoder:
@@ -118,9 +120,7 @@ class Encoder:
         self._tokenizer.enable_truncation(PIECES)
 
     def encode(self, text: str) -> bytes:
-        """384 signed bytes in the direction of the text's meaning; nothing for a text it cannot read."""
-        if not reads(text):
-            return b""
+        """384 signed bytes in the direction of the text's meaning."""
         numpy = self._numpy
         ids = numpy.array([self._tokenizer.encode(text.encode("utf-8", "ignore").decode()).ids], dtype=numpy.int64)
         feeds = {"input_ids": ids, "attention_mask": numpy.ones_like(ids), "token_type_ids": numpy.zeros_like(ids)}
