@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent_bridge import jobs
+from agent_bridge import jobs, reading
 from agent_bridge.auth import SCOPES, issue
 from agent_bridge.extraction import Extraction, ExtractionRequest, Turn
 from memory_portal import store
@@ -395,7 +395,7 @@ def test_what_is_said_at_the_end_of_a_long_conversation_is_handed_to_the_reader(
     turns = [Turn("user", "a long story " * 2_000, NOW), Turn("assistant", "I see. " * 2_000, NOW)]
     turns.append(Turn("user", "thanks, and by the way I am vegan now", NOW))
     job = jobs.submit(ALICE, key, turns, session_id="s", now=NOW, debounce=timedelta())
-    jobs.run(job.pk, clock=lambda: NOW, extractor=Reader())
+    reading.run(job.pk, clock=lambda: NOW, extractor=Reader())
     assert heard[-1].endswith("I am vegan now")
     assert [fact.value for fact in store.facts(alice(), now=NOW)] == ["vegan"]
 

@@ -233,6 +233,8 @@ def test_what_was_said_in_the_very_instant_of_forgetting_counts_as_said_before(a
         store.clear(ALICE, CUSTOMER, now=LATER)
     later = LATER + timedelta(minutes=1)
     assert submit(said("seat", "by the window", said_at=LATER), now=later)[0].reason is Reason.FORGOTTEN_BEFORE
+    if act == "clear":
+        assert submit(said("drink", "green tea", said_at=LATER), now=later)[0].reason is Reason.FORGOTTEN_BEFORE
 
 
 def test_dismissing_what_was_forgotten_leaves_the_forgetting_in_force() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent_bridge import jobs
+from agent_bridge import jobs, reading
 from agent_bridge.auth import SCOPES, issue
 from agent_bridge.extraction import Extraction, ExtractionRequest, Turn
 from agent_bridge.models import ExtractionJob
@@ -151,9 +151,9 @@ def test_after_pausing_learning_nothing_is_accepted_and_waiting_conversations_te
     running = jobs.claim(first.pk, NOW)
     assert running is not None, "one of them is being read already"
     store.pause(alice(), "learning", CUSTOMER, now=NOW)
-    turns_read = tuple(map(jobs._turn, running.turns))
-    jobs.settle(running, Heard().extract(jobs.request_for(running, turns_read, LATER)), turns_read, LATER)
-    jobs.drain(clock=lambda: LATER, extractor=Heard())
+    turns_read = jobs.turns_of(running)
+    reading.settle(running, Heard().extract(reading.request_for(running, turns_read, LATER)), turns_read, LATER)
+    reading.drain(clock=lambda: LATER, extractor=Heard())
     assert held() == {"seat": "aisle"}
     accepted = 0
     for n in range(1_000):

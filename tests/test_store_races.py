@@ -28,6 +28,13 @@ SAID, ACTED, WRITTEN = NOW, NOW + timedelta(seconds=1), NOW + timedelta(seconds=
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(params=[RUNS, pytest.param(10_000, marks=pytest.mark.deep)])
+def runs(request: pytest.FixtureRequest) -> int:
+    """How often a race is run: on every change, and in make check-deep."""
+    assert isinstance(request.param, int)
+    return request.param
+
+
 @pytest.fixture
 def both() -> Iterator[Callable[..., tuple[object, object]]]:
     """Runs two functions at the same moment in two threads, each with a database connection of its own."""
@@ -90,10 +97,10 @@ def values(customer: int) -> list[str]:
 
 
 def test_a_fact_forgotten_while_it_is_being_written_never_comes_back(
-    both: Callable[..., tuple[object, object]],
+    both: Callable[..., tuple[object, object]], runs: int
 ) -> None:
     seen: Counter[object] = Counter()
-    for run in range(RUNS):
+    for run in range(runs):
         customer, fact = customer_with_a_fact(run)
         new = "leave it at the door" if run % 2 else "leave it with the neighbour"
         _, wrote = both(
@@ -102,12 +109,12 @@ def test_a_fact_forgotten_while_it_is_being_written_never_comes_back(
         )
         seen[wrote] += 1
         assert values(customer) == []
-    print(f"\nforget against write: {RUNS} runs, 0 came back, writer saw {dict(seen)}")
+    print(f"\nforget against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
 
 
-def test_forgetting_everything_beats_a_write_in_flight(both: Callable[..., tuple[object, object]]) -> None:
+def test_forgetting_everything_beats_a_write_in_flight(both: Callable[..., tuple[object, object]], runs: int) -> None:
     seen: Counter[object] = Counter()
-    for run in range(RUNS):
+    for run in range(runs):
         customer, _ = customer_with_a_fact(run)
         _, wrote = both(
             lambda c=customer: store.clear(c, CUSTOMER, now=ACTED),
@@ -117,10 +124,12 @@ def test_forgetting_everything_beats_a_write_in_flight(both: Callable[..., tuple
         )
         seen[wrote] += 1
         assert values(customer) == []
-    print(f"\nclear against write: {RUNS} runs, 0 came back, writer saw {dict(seen)}")
+    print(f"\nclear against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
 
 
-def test_a_customers_correction_is_never_lost_to_a_write_in_flight(both: Callable[..., tuple[object, object]]) -> None:
+def test_a_customers_correction_is_never_lost_to_a_write_in_flight(
+    both: Callable[..., tuple[object, object]], runs: int
+) -> None:
     seen: Counter[object] = Counter()
 
     def correct(customer: int, fact: Fact) -> str:
@@ -135,21 +144,21 @@ def test_a_customers_correction_is_never_lost_to_a_write_in_flight(both: Callabl
             return "conflict shown"
         return "first"
 
-    for run in range(RUNS):
+    for run in range(runs):
         customer, fact = customer_with_a_fact(run)
         how, wrote = both(
             lambda c=customer, f=fact: correct(c, f), lambda c=customer: write(c, "leave it with the neighbour")
         )
         seen[how, wrote] += 1
         assert values(customer) == ["ring twice"]
-    print(f"\ncorrection against write: {RUNS} runs, 0 lost, {dict(seen)}")
+    print(f"\ncorrection against write: {runs} runs, 0 lost, {dict(seen)}")
 
 
 def test_a_fact_frozen_while_it_is_being_written_is_served_to_nobody(
-    both: Callable[..., tuple[object, object]],
+    both: Callable[..., tuple[object, object]], runs: int
 ) -> None:
     seen: Counter[object] = Counter()
-    for run in range(RUNS):
+    for run in range(runs):
         customer, fact = customer_with_a_fact(run)
         _, wrote = both(
             lambda c=customer, f=fact: store.freeze(c, f.id, FreezeReason.WRONG, CUSTOMER, now=ACTED),
@@ -160,12 +169,12 @@ def test_a_fact_frozen_while_it_is_being_written_is_served_to_nobody(
         assert held.state is FactState.FROZEN
         assert held.value == ("leave it with the neighbour" if wrote == "updated" else "leave it at the door")
         assert store.context(Subject(f"racer-{run}"), JOB, now=WRITTEN).always == ()
-    print(f"\nfreeze against write: {RUNS} runs, 0 served, {dict(seen)}")
+    print(f"\nfreeze against write: {runs} runs, 0 served, {dict(seen)}")
 
 
-def test_nothing_is_learned_after_learning_is_paused(both: Callable[..., tuple[object, object]]) -> None:
+def test_nothing_is_learned_after_learning_is_paused(both: Callable[..., tuple[object, object]], runs: int) -> None:
     seen: Counter[object] = Counter()
-    for run in range(RUNS):
+    for run in range(runs):
         customer, _ = customer_with_a_fact(run)
         _, wrote = both(
             lambda c=customer: store.pause(c, "learning", CUSTOMER, now=ACTED),
@@ -176,11 +185,13 @@ def test_nothing_is_learned_after_learning_is_paused(both: Callable[..., tuple[o
             "a write that was refused must have changed nothing"
         )
         assert write(customer, "a third place") == "refused"
-    print(f"\npause against write: {RUNS} runs, {dict(seen)}")
+    print(f"\npause against write: {runs} runs, {dict(seen)}")
 
 
-def test_two_first_writes_for_a_new_customer_make_one_customer(both: Callable[..., tuple[object, object]]) -> None:
-    for run in range(RUNS // 10):
+def test_two_first_writes_for_a_new_customer_make_one_customer(
+    both: Callable[..., tuple[object, object]], runs: int
+) -> None:
+    for run in range(runs // 10):
         subject = Subject(f"newcomer-{run}")
         both(
             lambda s=subject: store.submit(s, [learned("aisle seats", "seat")], JOB, now=NOW),

@@ -16,7 +16,6 @@ from memory_portal.store.types import (
     SAFETY,
     Actor,
     Buried,
-    Conflicts,
     Decision,
     Draft,
     Fact,
@@ -102,7 +101,7 @@ def forget(draft: Draft, held: Held, actor: Actor) -> Decision:
     if draft.said_at < fact.said_at:
         return Refuse(Reason.STALE)
     by_a_person = fact.locked or outranks(fact.origin, Origin.EXTRACTION)
-    if draft.suspicion or (by_a_person and not draft.source_quote):
+    if draft.suspicion or (by_a_person and not proven(draft)):
         return Propose(wish, draft.suspicion or Reason.LOWER_RANK, fact)
     return Forget(draft, fact)
 
@@ -178,10 +177,9 @@ def weigh(draft: Draft, verdict: dedupe.Verdict, held: Held, policy: Policy, act
             return restated(draft, fact, upgrade, actor)
         case Replaces(fact):
             return changed(draft, fact, actor)
-        case Conflicts(fact):
-            if not actor.is_customer and (fact.locked or fact.category == SAFETY):
-                return Propose(draft, Reason.CONFLICTS, fact)
-            return fit(draft, held, policy, actor)
+    if not actor.is_customer and (verdict.fact.locked or verdict.fact.category == SAFETY):  # It Conflicts.
+        return Propose(draft, Reason.CONFLICTS, verdict.fact)
+    return fit(draft, held, policy, actor)
 
 
 def fit(draft: Draft, held: Held, policy: Policy, actor: Actor) -> Decision:

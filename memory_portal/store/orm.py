@@ -53,7 +53,6 @@ from memory_portal.store.types import (
     Decision,
     Draft,
     Fact,
-    Forget,
     Held,
     Outcome,
     Propose,
@@ -334,9 +333,9 @@ def _apply(desk: Desk, decision: Decision, stamps: Mapping[str, datetime | None]
             return Outcome("updated", fact=_update(desk, desk.rows[fact.id], draft, stamps))
         case Renew(draft, fact):
             return Outcome("renewed", fact=_renew(desk, desk.rows[fact.id], draft, stamps))
-        case Forget(draft, fact):
-            _forget(desk, [desk.rows[fact.id]], EventKind.FORGOTTEN, agent=draft.agent)
-            return Outcome("forgotten")
+    # What is left is to Forget.
+    _forget(desk, [desk.rows[decision.fact.id]], EventKind.FORGOTTEN, agent=decision.draft.agent)
+    return Outcome("forgotten")
 
 
 def _stamp(draft: Draft, stamps: Mapping[str, datetime | None]) -> datetime | None:
@@ -696,8 +695,7 @@ def accept(customer: int, proposal_id: int, actor: Actor, *, now: datetime, valu
         draft = _draft_of(asked, value)
         if asked.action == ChangeAction.FORGET:
             asked.delete()
-            if fact:
-                _forget(desk, [fact], EventKind.FORGOTTEN)
+            _forget(desk, [fact] if fact else [], EventKind.FORGOTTEN)
             return None
         if reason := current_policy().refusal(draft, desk.held, actor) or intake.filtered(
             draft, desk.held, current_policy()
