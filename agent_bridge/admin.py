@@ -45,6 +45,7 @@ class ExtractionJobAdmin(ModelAdmin):
         "finished_at",
         "learned",
         "tokens",
+        "cost",
     )
     list_filter = ("state", "outcome", "extractor", "prompt_version", "profile", "agent")
     date_hierarchy = "created_at"
@@ -66,6 +67,8 @@ class ExtractionJobAdmin(ModelAdmin):
         "decisions",
         "input_tokens",
         "output_tokens",
+        "cost",
+        "batch",
         "created_at",
         "run_after",
         "lease_until",

@@ -47,9 +47,15 @@ def transport_options(broker: str) -> dict[str, Any]:
     }
 
 
+def lease_seconds() -> float:
+    """How long a worker holds a job: its calls, some for the rest, and some before another may take it."""
+    return float(settings.EXTRACTION_LEASE) or CALLS * float(settings.EXTRACTION_TIMEOUT) + 60
+
+
 def time_limit() -> float:
-    """Seconds one job may take: its calls, and some for the rest."""
-    return CALLS * float(settings.EXTRACTION_TIMEOUT) + 30
+    """Seconds one job may take: it is over before its lease is."""
+    lease = lease_seconds()
+    return lease - min(30.0, lease / 4)
 
 
 app = Celery("agent_bridge")
@@ -66,7 +72,7 @@ app.conf.update(
     task_acks_late=True,
     task_retry_on_worker_lost=True,
     task_time_limit=time_limit(),
-    task_soft_time_limit=time_limit() - 15,
+    task_soft_time_limit=time_limit() - min(15.0, time_limit() / 4),
     worker_prefetch_multiplier=1,
     worker_max_tasks_per_child=500,
     worker_soft_shutdown_timeout=30.0,

@@ -26,7 +26,8 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from agent_bridge.celery import app
+from agent_bridge import spend
+from agent_bridge.celery import app, lease_seconds
 from agent_bridge.extraction import Extraction, ExtractionFailed, Turn
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
@@ -53,7 +54,7 @@ Clock = Callable[[], datetime]
 
 def lease() -> timedelta:
     """How long a claim holds: longer than the longest run that Celery lets live."""
-    return timedelta(seconds=app.conf.task_time_limit + 30)
+    return timedelta(seconds=lease_seconds())
 
 
 # --- handing over -----------------------------------------------------------------------------------------------------
@@ -222,7 +223,9 @@ def _ended(state: JobState, outcome: str, now: datetime) -> dict[str, Any]:
 
 def bill(job: ExtractionJob, extraction: Extraction) -> dict[str, Any]:
     """Tokens add up over the tries: each of them was paid for."""
+    paid = spend.cost(extraction.input_tokens, extraction.output_tokens, batched=bool(job.batch))
     return {
+        "cost": job.cost + paid,
         "extractor": extraction.extractor,
         "prompt_version": extraction.prompt_version,
         "input_tokens": job.input_tokens + extraction.input_tokens,
@@ -252,6 +255,24 @@ def fail(
     queued = {"state": JobState.QUEUED, "outcome": failure.code, "run_after": again, "lease_until": None}
     log.info("job %s: %s in try %s", job.pk, failure.code, job.attempts)
     return JobState.QUEUED if _mine(job).update(**queued, **paid) else state_of(job)
+
+
+def postpone(job: ExtractionJob, code: str, now: datetime) -> str:
+    """Let the job wait for the next day's budget, and with it the due ones that would meet the same cap one by one.
+
+    It was no try: `attempts` goes back to what it was. The fence holds, for who holds the number gives it up here.
+    """
+    held = {"state": JobState.QUEUED, "outcome": code, "run_after": spend.next_day(now), "lease_until": None}
+    if not _mine(job).update(**held, attempts=F("attempts") - 1):
+        return state_of(job)
+    others = ExtractionJob.objects.filter(state=JobState.QUEUED, run_after__lte=now)
+    if code == spend.CUSTOMER_SPENT:
+        others = others.filter(customer=job.customer_id)
+    with transaction.atomic():  # Skipping what is locked: two workers may be at this.
+        waiting = list(others.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        ExtractionJob.objects.filter(pk__in=waiting).update(**held)
+    log.warning("job %s and %s more wait for the next day (%s)", job.pk, len(waiting), code)
+    return JobState.QUEUED
 
 
 def wait(attempts: int, retry_after: float | None, dice: random.Random) -> timedelta:

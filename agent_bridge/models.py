@@ -69,6 +69,11 @@ class ExtractionJob(models.Model):
     prompt_version = models.CharField(max_length=12, blank=True)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, default=0, help_text=_("Of all tries, at the prices of their day.")
+    )
+    batch = models.CharField(max_length=64, blank=True, help_text=_("The provider's batch that it waits for."))
+    reserved_tokens = models.PositiveIntegerField(default=0, help_text=_("Counted as spent until its batch answers."))
 
     class Meta:
         verbose_name = _("conversation")
@@ -77,10 +82,45 @@ class ExtractionJob(models.Model):
             models.Index(
                 fields=["run_after"], name="job_due", condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING])
             ),
+            models.Index(fields=["finished_at"], name="job_ended", condition=Q(finished_at__isnull=False)),
+            models.Index(fields=["batch"], name="job_batched", condition=~Q(batch="")),
         ]
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class MessageBatch(models.Model):
+    """A batch that the provider holds for us. The row is there as long as anything of it is left over there."""
+
+    id = models.CharField(max_length=64, primary_key=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("batch at the provider")
+        verbose_name_plural = _("batches at the provider")
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class DaySpend(models.Model):
+    """Tokens spent and reserved on one UTC day: by one customer, or by everybody where there is none."""
+
+    day = models.DateField()
+    customer = models.ForeignKey("memory_portal.Customer", null=True, on_delete=models.CASCADE, related_name="+")
+    tokens = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name = _("tokens of a day")
+        verbose_name_plural = _("tokens of a day")
+        constraints = [
+            models.UniqueConstraint(fields=["day", "customer"], name="one_spend_per_customer_and_day"),
+            models.UniqueConstraint(fields=["day"], condition=Q(customer=None), name="one_spend_per_day"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day}"
 
 
 class IdempotencyKey(models.Model):

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from agent_bridge import jobs
+from agent_bridge import jobs, spend
 from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequest, Extractor, Known, Profile, Turn
 from agent_bridge.extraction import configured as configured_extractor
 from agent_bridge.extraction.grounding import Source, ground
@@ -64,10 +64,23 @@ def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.R
     turns = jobs.turns_of(job)
     if not any(turn.role == "user" and turn.text.strip() for turn in turns):
         return _ended(job, JobState.DONE, "nothing_said", clock())
-    extraction = extractor.extract(request_for(job, turns, clock()))
+    asked_at = clock()
+    request = request_for(job, turns, asked_at)
+    reserved = extractor.tokens_at_most(request)
+    if cap := spend.reserve(job.customer_id, reserved, asked_at):
+        return jobs.postpone(job, cap, asked_at)
+    extraction = extractor.extract(request)
+    spend.settle(job.customer_id, reserved, spent(extraction, reserved), spend.day_of(asked_at))
     if extraction.failure:
         return jobs.fail(job, extraction.failure, clock(), dice, extraction)
     return settle(job, extraction, turns, clock())
+
+
+def spent(extraction: Extraction, reserved: int) -> int:
+    """The tokens told; all that was reserved where an answer came too late to tell them, for it may have been paid."""
+    if extraction.failure and extraction.failure.code == "timeout":
+        return reserved
+    return extraction.input_tokens + extraction.output_tokens
 
 
 def request_for(job: ExtractionJob, turns: tuple[Turn, ...], now: datetime) -> ExtractionRequest:

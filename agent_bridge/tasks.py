@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import idempotency, jobs, reading, webhooks
+from agent_bridge import idempotency, jobs, reading, spend, webhooks
 from agent_bridge.celery import app
 from memory_portal import store
 
@@ -24,6 +24,7 @@ def retention() -> None:
     now = timezone.now()
     store.sweep(now=now)
     idempotency.purge(now=now)
+    spend.purge(now)
 
 
 @app.task(name="agent_bridge.deliver")  # type: ignore[untyped-decorator]

@@ -391,6 +391,9 @@ def test_what_is_said_at_the_end_of_a_long_conversation_is_handed_to_the_reader(
                 "reader", candidates=(store.Candidate(ChangeAction.REMEMBER, "diet", "vegan", quote=quote),)
             )
 
+        def tokens_at_most(self, request: ExtractionRequest) -> int:
+            return 0
+
     key, _ = issue("Shopping assistant", "grocery", SCOPES, now=NOW)
     turns = [Turn("user", "a long story " * 2_000, NOW), Turn("assistant", "I see. " * 2_000, NOW)]
     turns.append(Turn("user", "thanks, and by the way I am vegan now", NOW))

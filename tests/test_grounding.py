@@ -228,6 +228,9 @@ class Obedient:
         ]
         return Extraction("obedient", candidates=tuple(found))
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
+
 
 def planted(text: str, plant: str) -> bool:
     """Whether a text says the planted thing, whatever stands around it."""
@@ -423,6 +426,9 @@ class Fixed:
 
     def extract(self, request: ExtractionRequest) -> Extraction:
         return self.answer
+
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
 
 
 def any_json(dice: random.Random, depth: int = 0) -> Any:

@@ -50,12 +50,18 @@ class Says:
         self.meanwhile()
         return self.answer
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return self.answer.input_tokens + self.answer.output_tokens
+
 
 class Breaks:
     """An extractor with a fault, whose message holds what the customer said."""
 
     def extract(self, request: ExtractionRequest) -> Extraction:
         raise RuntimeError(f"cannot read {request.turns[0].text}")
+
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
 
 
 def aisle(quote: str = "I always take an aisle seat", value: str = "always take an aisle seat") -> store.Candidate:

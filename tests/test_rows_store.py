@@ -139,6 +139,9 @@ class Heard:
         found = store.Candidate(ChangeAction.REMEMBER, f"note_{len(text)}", text, quote=text)
         return Extraction("heard", candidates=(found,))
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
+
 
 @pytest.mark.django_db
 def test_after_pausing_learning_nothing_is_accepted_and_waiting_conversations_teach_nothing() -> None:

@@ -87,6 +87,9 @@ class Extractor(Protocol):
     def extract(self, request: ExtractionRequest) -> Extraction:
         """Read the conversation. Raises nothing on purpose; a failure is part of the answer."""
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        """What reading it may cost, rather too much than too little; 0 where reading is free."""
+
 
 def configured() -> Extractor:
     """The extractor that settings.EXTRACTOR names."""

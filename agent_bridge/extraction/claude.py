@@ -218,6 +218,12 @@ class Claude:
             answer = replace(answer, candidates=tuple(dict.fromkeys((*answer.candidates, *candidates))))
         return replace(answer, refused={code: number for code, number in refused.items() if number})
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        """Two bytes a token is less than any language takes; the answer may use all the room it has."""
+        read = windows(request.turns)
+        sent = sum(len(message(request, window).encode("utf-8", "ignore")) for window in read)
+        return (sent + len(read) * len(system(request).encode())) // 2 + len(read) * ANSWER_TOKENS
+
     def _ask(self, request: ExtractionRequest, window: Sequence[Piece]) -> Message:
         output: Any = {
             "effort": self.effort,

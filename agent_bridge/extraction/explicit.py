@@ -44,6 +44,9 @@ class Explicit:
                     held[candidate.key] = Known(candidate.key, candidate.value, candidate.category)
         return Extraction(NAME, VERSION, tuple(found))
 
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
+
 
 def own_sentences(text: str) -> Iterator[str]:
     """The sentences of a turn with nothing quoted or pasted in them, without questions, errands and suppositions."""
