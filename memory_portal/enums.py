@@ -37,6 +37,13 @@ class FreezeReason(TextChoices):
     NOT_ME = "not_me", _("This isn’t about me")
 
 
+class Theme(TextChoices):
+    """How the pages look; nothing chosen means as the device does."""
+
+    LIGHT = "light", _("Light")
+    DARK = "dark", _("Dark")
+
+
 class ChangeAction(TextChoices):
     """What a candidate, a draft or a proposal asks for."""
 

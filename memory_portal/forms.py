@@ -15,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from memory_portal import plain, store
+from memory_portal import bringing, plain, store
 from memory_portal.enums import Origin, Reason
 
 NEVER_WORDS_LIMIT = 50
@@ -195,6 +195,55 @@ class EverythingForm(forms.Form):
         if store.fold(sure) != store.fold(self.words()):
             raise forms.ValidationError(_("These are not the words. Nothing has been erased."))
         return sure
+
+
+class CloseForm(EverythingForm):
+    @staticmethod
+    def words() -> str:
+        return gettext("close my account")
+
+
+class TakeForm(forms.Form):
+    """In which form to take it along."""
+
+    form = forms.ChoiceField(
+        widget=forms.RadioSelect,
+        choices=[
+            ("json", _("For a program: JSON. Complete, signed by us, and what you can bring back here.")),
+            ("html", _("To read or print: a page. Complete.")),
+            ("csv", _("For a spreadsheet: CSV. What was said, with its sources.")),
+        ],
+        error_messages={"required": _("Please choose one."), "invalid_choice": _("Please choose one.")},
+    )
+
+
+class BringForm(forms.Form):
+    """A file of things to remember. Once valid, `brought` is what stands in it."""
+
+    TROUBLE: ClassVar = {
+        "empty": _("There is nothing in this file."),
+        "not_text": _("This is not a text file in UTF-8, so we could not read it."),
+        "not_ours": _("This is not a JSON file from here, so we could not read it."),
+        "too_many": _("There are more than %(limit)d lines in it. Please bring them in parts; we cut nothing."),
+    }
+    file = forms.FileField(
+        label=_("Your file"),
+        help_text=_("Our own JSON or CSV, or a text file with one thing on each line. Up to 200 lines, 2 MB."),
+        error_messages={
+            "required": _("Please choose a file of at most 2 MB."),
+            "empty": _("There is nothing in this file."),
+        },
+        widget=forms.FileInput(attrs={"accept": ".json,.csv,.txt,application/json,text/csv,text/plain"}),
+    )
+    brought: bringing.Brought
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        try:
+            self.brought = bringing.read(file.read(), default_category="preference")
+        except bringing.Unreadable as error:
+            raise forms.ValidationError(self.TROUBLE[error.why], params={"limit": bringing.LINES}) from error
+        return file
 
 
 class SignInForm(RequestLoginCodeForm):  # type: ignore[misc]  # allauth has no annotations

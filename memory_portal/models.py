@@ -23,6 +23,7 @@ from memory_portal.enums import (
     FreezeReason,
     Origin,
     Reason,
+    Theme,
     TombstoneReason,
 )
 
@@ -60,6 +61,10 @@ class Customer(models.Model):
     no_learn_agents = words(64)
     no_use_agents = words(64)
     never_words = words(64)
+
+    mail_notices = models.BooleanField(default=False, db_default=False)
+    mailed_at = models.DateTimeField(null=True, blank=True)
+    theme = models.CharField(max_length=5, blank=True, db_default="", choices=Theme.choices)
 
     created_at = models.DateTimeField()
 
@@ -286,3 +291,22 @@ class FactRead(models.Model):
 
     def __str__(self) -> str:
         return f"read {self.pk}"
+
+
+class Ticket(models.Model):
+    """A link that works once and soon ends. Only its digest is kept; `purpose` keeps it from opening another door."""
+
+    customer = models.ForeignKey(Customer, on_delete=models.CASCADE, related_name="tickets")
+    purpose = models.CharField(max_length=16)
+    detail = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("single-use link")
+        verbose_name_plural = _("single-use links")
+
+    def __str__(self) -> str:
+        return f"link {self.pk}"

@@ -52,6 +52,7 @@ SECRET_KEY = secret("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 TOMBSTONE_KEY = secret("TOMBSTONE_KEY")
 AGENT_KEY_PEPPER = secret("AGENT_KEY_PEPPER")
+EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
@@ -180,6 +181,8 @@ if PRODUCTION:
 
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
+MAIL_BACKEND = EMAIL_CONFIG["EMAIL_BACKEND"]
+EMAIL_BACKEND = "memory_portal.post.Later"  # which sends through MAIL_BACKEND, after the answer
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="memory@localhost")
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -227,6 +230,10 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler"
+]  # a file brought here never touches a disk
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 # --- the agents' bridge -----------------------------------------------------------------------------------------------
 

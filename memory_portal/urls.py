@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from memory_portal.views import activity, assistant, entry, facts, privacy, suggestions
+from memory_portal.views import activity, assistant, entry, facts, privacy, stepup, suggestions, take
 
 urlpatterns = [
     path("", facts.facts, name="facts"),
@@ -39,6 +39,14 @@ urlpatterns = [
     path("control/words/remove", privacy.remove_word, name="remove_word"),
     path("control/forget-everything", privacy.clear, name="clear"),
     path("control/receipt", privacy.receipt, name="receipt"),
+    path("control/close-account", privacy.close, name="close"),
+    path("closed", privacy.closed, name="closed"),
+    path("take/", take.take, name="take"),
+    path("take/bring", take.bring, name="bring"),
+    path("take/<str:token>/", take.take_file, name="take_file"),
+    path(".well-known/memory-portal-key", take.key, name="public_key"),
+    path("confirm/", stepup.confirm, name="account_request_reauthentication_code"),
+    path("confirm/code/", stepup.confirm_code, name="account_confirm_reauthentication_code"),
     path("sign-in/", entry.request_code, name="account_request_login_code"),
     path("sign-in/", entry.request_code, name="account_login"),
     path("sign-in/code/", entry.confirm_code, name="account_confirm_login_code"),

@@ -158,6 +158,13 @@
     label.textContent = ticked ? `✓ ${ticked}` : label.dataset.empty;
   });
 
+  /* Printing needs a script; without one the browser's own menu does it */
+
+  for (const button of $$("[data-prints]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
+  }
+
   counters(document.documentElement);
   document.addEventListener("DOMContentLoaded", comeBack); // after htmx, whose links it may follow
 })();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -73,6 +74,15 @@ class Person:
     def held(self) -> dict[str, str]:
         """What is in the table, by key."""
         return dict(MemoryFact.objects.of(self.customer).values_list("key", "value"))
+
+    def proves(self, minutes_ago: float = 0, method: str = "code") -> None:
+        """What the sign-in notes in the session when a code was right, so long ago."""
+        session = self.client.session
+        session["account_authentication_methods"] = [
+            {"method": method, "at": time.time() - 60 * minutes_ago, "reauthenticated": True}
+        ]
+        session["account_authentication_methods_user"] = str(self.customer.user_id)
+        session.save()
 
     def get(self, path: str, *, htmx: bool = False, **more: Any) -> HttpResponse:
         return self.client.get(path, headers=HTMX | more.pop("headers", {}) if htmx else None, **more)

@@ -186,12 +186,18 @@ def test_a_suggestion_is_kept_and_the_badge_goes(alice: Person, open_as: Open) -
     assert alice.held == {"phone_calls": "Any time after eight"}
 
 
-def test_everything_goes_and_the_receipt_says_so(alice: Person, open_as: Open) -> None:
+def test_everything_goes_after_a_fresh_code_and_the_receipt_says_so(
+    alice: Person, open_as: Open, mailoutbox: list[Any]
+) -> None:
     alice.fact("coffee", "Dark roast")
     page = open_as(alice, "/control/")
+    page.get_by_role("link", name="Forget everything").click()
+    page.get_by_role("button", name="Send me a code").click()
+    page.get_by_label("Six-digit code").fill(code_of(mailoutbox))
+    page.get_by_role("button", name="Confirm").click()
     page.get_by_role("button", name="Forget everything").click()
-    expect(page.locator("#everything .error")).to_contain_text("Nothing has been erased.")
-    page.locator("#everything input[name=sure]").fill("forget everything")
+    expect(page.locator(".error")).to_contain_text("Nothing has been erased.")
+    page.locator("input[name=sure]").fill("forget everything")
     page.get_by_role("button", name="Forget everything").click()
     expect(page.locator(".receipt")).to_contain_text("1 erased")
     assert alice.held == {}

@@ -15,6 +15,7 @@ SAFE = {
     "SECRET_KEY": "s" * 50,
     "TOMBSTONE_KEY": "t" * 50,
     "AGENT_KEY_PEPPER": "p" * 50,
+    "EXPORT_SIGNING_KEY": "e" * 50,
     "ALLOWED_HOSTS": "memory.example.com",
     "DATABASE_URL": "postgresql://portal@127.0.0.1/portal",
 }
@@ -46,6 +47,7 @@ def test_production_starts_when_everything_is_set() -> None:
         ({"SECRET_KEY": "short"}, "SECRET_KEY"),
         ({"TOMBSTONE_KEY": None}, "TOMBSTONE_KEY"),
         ({"AGENT_KEY_PEPPER": None}, "AGENT_KEY_PEPPER"),
+        ({"EXPORT_SIGNING_KEY": None}, "EXPORT_SIGNING_KEY"),
         ({"ALLOWED_HOSTS": None}, "ALLOWED_HOSTS"),
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS"),
         ({"DATABASE_URL": None}, "DATABASE_URL"),

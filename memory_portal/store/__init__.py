@@ -37,6 +37,8 @@ from memory_portal.store.types import (
 
 if TYPE_CHECKING:
     from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
+    from memory_portal.store.erasure import erase
+    from memory_portal.store.exporting import everything_kept
     from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
     from memory_portal.store.fence import block, read_out
     from memory_portal.store.orm import (
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
         withdraw_consent,
         withdrawn,
     )
-    from memory_portal.store.people import attach_email, customer_of_user, user_of_email
+    from memory_portal.store.people import attach_email, customer_of_user, note, user_of_email
     from memory_portal.store.reading import (
         Agreed,
         Forgotten,
@@ -93,9 +95,12 @@ if TYPE_CHECKING:
         waiting,
     )
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
+    from memory_portal.store.tickets import TICKET_MINUTES, Ticket, issue_ticket, redeem, ticket
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
+    "erasure": ("erase",),
+    "exporting": ("everything_kept",),
     "feed": ("CHANGE_KINDS", "Change", "Changes", "changes"),
     "fence": ("block", "read_out"),
     "orm": (
@@ -132,7 +137,7 @@ _ROOMS = {
         "withdraw_consent",
         "withdrawn",
     ),
-    "people": ("attach_email", "customer_of_user", "user_of_email"),
+    "people": ("attach_email", "customer_of_user", "note", "user_of_email"),
     "reading": (
         "Agreed",
         "Forgotten",
@@ -152,6 +157,7 @@ _ROOMS = {
         "waiting",
     ),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
+    "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -168,6 +174,7 @@ __all__ = [
     "QUOTE_LIMIT",
     "SAFETY",
     "SUBJECT_LIMIT",
+    "TICKET_MINUTES",
     "VALUE_LIMIT",
     "Actor",
     "Agreed",
@@ -193,6 +200,7 @@ __all__ = [
     "Receipt",
     "Subject",
     "Suggestion",
+    "Ticket",
     "Use",
     "accept",
     "activity",
@@ -213,6 +221,8 @@ __all__ = [
     "dismiss",
     "draft",
     "embed",
+    "erase",
+    "everything_kept",
     "facts",
     "find",
     "fold",
@@ -222,17 +232,20 @@ __all__ = [
     "freeze",
     "freezes",
     "give_consent",
+    "issue_ticket",
     "keep_until",
     "lift",
     "look",
     "lookup",
     "normalise_key",
+    "note",
     "page",
     "pause",
     "preview",
     "purge_generation",
     "read_out",
     "readers",
+    "redeem",
     "rejection",
     "resume",
     "reviewed",
@@ -242,6 +255,7 @@ __all__ = [
     "suggestions",
     "sweep",
     "thaw",
+    "ticket",
     "tombstones",
     "upsert",
     "user_of_email",

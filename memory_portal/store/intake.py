@@ -56,6 +56,8 @@ def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, a
             return decision
         if reason := suspicion(draft):
             return known(verdict) or Propose(draft, reason, touched(verdict))
+    elif draft.suspicion is Reason.IMPORTED:  # a file is not the customer's word until they say so, line by line
+        return known(verdict) or Propose(draft, Reason.IMPORTED, touched(verdict))
     if missing_consent(draft, held, policy):
         return Propose(draft, Reason.NEEDS_CONSENT, touched(verdict))
     return weigh(draft, verdict, held, policy, actor)

@@ -5,13 +5,16 @@ An address opens a Customer only because the host or staff put it there. May imp
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from memory_portal.models import Customer
+from memory_portal.enums import EventKind
+from memory_portal.models import Customer, FactEvent
 from memory_portal.store.errors import NotFound
-from memory_portal.store.types import Subject
+from memory_portal.store.types import Actor, Subject
 
 
 def attach_email(customer: Subject | int, email: str) -> None:
@@ -54,3 +57,10 @@ def _make_user(customer_id: int) -> AbstractBaseUser:
 
 def customer_of_user(user_id: int) -> Customer | None:
     return Customer.objects.filter(user=user_id).first()
+
+
+def note(customer_id: int, kind: EventKind, actor: Actor, *, now: datetime, code: str = "") -> None:
+    """Enter into the activity list what changes no fact: a sign-in, an export, an import. Agents' caches need not hear of it."""
+    FactEvent.objects.create(
+        customer_id=customer_id, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from django import template
 from django.utils import timezone
@@ -13,7 +14,7 @@ from django.utils.translation import get_language_bidi, ngettext, pgettext
 from django.utils.translation import gettext as _
 
 from memory_portal import plain, store
-from memory_portal.enums import ActorKind, Reason
+from memory_portal.enums import ActorKind, Origin, Reason
 
 register = template.Library()
 
@@ -109,6 +110,18 @@ def look(happening: store.Happening) -> str:
 def reason(code: str) -> str:
     """A reason code in plain words; nothing for a code that is none."""
     return str(Reason(code).label) if code in Reason.values else ""
+
+
+@register.filter
+def origin(code: str) -> str:
+    return str(Origin(code).label)
+
+
+@register.filter
+def told(event: dict[str, Any]) -> SafeString:
+    """`sentence` for an event of an export."""
+    by_customer = event["actor_kind"] == ActorKind.CUSTOMER
+    return plain.sentence(event["kind"], by_customer=by_customer, name=event["key"])
 
 
 @register.filter

@@ -6,20 +6,23 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory_portal import plain, store
-from memory_portal.forms import ChoicesForm, EverythingForm, WordForm
+from memory_portal.forms import ChoicesForm, CloseForm, EverythingForm, WordForm
 from memory_portal.models import Customer
-from memory_portal.views import Request, acting, customer_required, moved
+from memory_portal.views import Request, acting, customer_required, posted
 from memory_portal.views.facts import asked_by_htmx
+from memory_portal.views.stepup import recently_signed_in
 
-RECEIPT = "receipt"
+RECEIPT, CLOSED = "receipt", "closed"
 
 
 @customer_required
@@ -45,8 +48,6 @@ def picture(customer: Customer, now: datetime, **forms: Any) -> dict[str, Any]:
         "safety_held": sum(fact.category == store.SAFETY for fact in held),
         "buried": store.tombstones(customer.pk),
         "word_form": WordForm(held=customer.never_words),
-        "everything_form": EverythingForm(),
-        "words": EverythingForm.words(),
     } | forms
 
 
@@ -160,16 +161,19 @@ def remove_word(request: Request, customer: Customer) -> HttpResponse:
 
 
 @customer_required
-@require_POST
+@recently_signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
 def clear(request: Request, customer: Customer) -> HttpResponse:
     """Forget everything, once the words are typed. The receipt holds counts only and lasts as long as the session."""
     now = timezone.now()
-    form = EverythingForm(request.POST)
-    if not form.is_valid():
-        return back(request, customer, "everything", now, everything_form=form)
+    form = EverythingForm(posted(request))
+    if request.method != "POST" or not form.is_valid():
+        total = len(store.facts(customer.pk, now=now))
+        context = {"form": form, "words": form.words(), "total": total}
+        return render(request, "control/everything.html", context, status=422 if form.errors else 200)
     done = store.clear(customer.pk, acting(customer), now=now)
     request.session[RECEIPT] = {**done.counts, "tombstones": done.tombstones, "at": now.isoformat(), "of": customer.pk}
-    return moved(request, reverse("receipt"))
+    return redirect("receipt")
 
 
 @customer_required
@@ -179,3 +183,31 @@ def receipt(request: Request, customer: Customer) -> HttpResponse:
     if not counts or counts["of"] != customer.pk:
         return redirect("control")
     return render(request, "control/receipt.html", {"counts": counts, "at": datetime.fromisoformat(counts["at"])})
+
+
+@customer_required
+@recently_signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def close(request: Request, customer: Customer) -> HttpResponse:
+    """Erase the customer. The session ends with them; a new one holds the receipt's counts and nothing else."""
+    now = timezone.now()
+    form = CloseForm(posted(request))
+    if request.method != "POST" or not form.is_valid():
+        context = {"form": form, "words": form.words(), "total": len(store.facts(customer.pk, now=now))}
+        return render(request, "control/close.html", context, status=422 if form.errors else 200)
+    done = store.erase(customer.pk, acting(customer), now=now)
+    request.session.flush()
+    request.user = AnonymousUser()
+    request.customer = None
+    request.session[CLOSED] = {**done.counts, "at": now.isoformat()}
+    return redirect("closed")
+
+
+@never_cache
+@require_GET
+def closed(request: Request) -> HttpResponse:
+    """The receipt of who is nobody here any more."""
+    counts = request.session.get(CLOSED)
+    if not counts:
+        return redirect("account_login")
+    return render(request, "control/closed.html", {"counts": counts, "at": datetime.fromisoformat(counts["at"])})

@@ -1,0 +1,64 @@
+"""The end of a customer: everything about them goes in one transaction, under their row lock.
+
+What stays are events under a number that stands for nobody any more: append-only, with names of things and times, no value.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+from django.db import transaction
+
+from memory_portal.enums import EventKind, Reason
+from memory_portal.models import Customer, FactRead, FactRevision, MemoryFact
+from memory_portal.store.errors import MemoryWriteRejected
+from memory_portal.store.orm import locked, withdrawn
+from memory_portal.store.types import Actor, Receipt
+from memory_portal.store.words import forget_texts
+
+
+def erase(customer: int, actor: Actor, *, now: datetime) -> Receipt:
+    """Erase facts, versions, suggestions, tombstones, consents, reads, waiting conversations, the sign-in and the customer.
+
+    Raises NotFound; only the customer may. Signing out the browser at hand is the caller's; all others end here.
+    """
+    if not actor.is_customer:
+        raise MemoryWriteRejected(Reason.NOT_ALLOWED)
+    with locked(customer, actor, now) as desk:
+        row = desk.customer
+        discarded = sum(
+            int(count or 0)
+            for _receiver, count in withdrawn.send(sender=Customer, customer_id=row.pk, what="erased", texts=[])
+        )
+        counts = {
+            "facts": MemoryFact.objects.of(row).count(),
+            "revisions": FactRevision.objects.filter(fact__customer=row).count(),
+            "proposals": row.proposals.count(),
+            "tombstones": row.tombstones.count(),
+            "consents": row.consents.count(),
+            "reads": FactRead.objects.filter(customer=row).delete()[0],
+            "conversations": discarded,
+            "events": row.events.count() + 1,
+        }
+        desk.event(EventKind.CLEARED)
+        desk.touched = False  # there will be no row left to count on
+        user = row.user_id
+        transaction.on_commit(forget_texts)
+        row.delete()
+        if user is not None:
+            transaction.on_commit(partial(end_sessions, user, now))
+            get_user_model().objects.filter(pk=user).delete()
+        return Receipt(counts)
+
+
+def end_sessions(user: int, now: datetime) -> None:
+    """Erase what browsers of this user left in their sessions; without the user none of them opens anything any more.
+
+    A session knows its user only inside, so every live one is opened: slow where there are many, but outside of any lock.
+    """
+    for session in Session.objects.filter(expire_date__gt=now).iterator():
+        if session.get_decoded().get("_auth_user_id") == str(user):
+            session.delete()
