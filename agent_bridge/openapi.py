@@ -68,7 +68,7 @@ class Described(OpenAPISchema):
             details["responses"][200]["content"]["text/plain"] = {"schema": {"type": "string"}}
         if path.endswith("/{key}") and writes:
             details["parameters"].append(IF_MATCH)
-        if path.startswith("/subjects/") and (writes or path.endswith(("/turns", "/facts:upsert"))):
+        if (path.startswith("/subjects/") and writes) or path.endswith(("/turns", "/facts:upsert", "/import")):
             details["parameters"].append(IDEMPOTENCY_KEY)
         for status, answer in details["responses"].items():
             if status >= 400:

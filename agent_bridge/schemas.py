@@ -24,6 +24,8 @@ MESSAGE_LIMIT = 8_000
 SESSION_LIMIT = 200
 PAGE_LIMIT = 100
 WAIT_LIMIT = 25
+LINES_LIMIT = 100_000
+REPORT_LIMIT = 1_000
 FACTS_LIMIT = 200
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -239,6 +241,37 @@ class UpsertOut(BaseModel):
 
     decisions: list[KeyDecision]
     rejected: str | None
+
+
+class ImportFact(Moment):
+    """One line of an import. `said_at` left out is `updated_at`, and that left out the time of the upload."""
+
+    subject_id: Annotated[str, Field(min_length=1, max_length=store.SUBJECT_LIMIT)]
+    key: Annotated[str, Field(min_length=1, max_length=store.KEY_LIMIT)]
+    value: Annotated[str, Field(min_length=1, max_length=store.VALUE_LIMIT)]
+    category: Annotated[str, Field(min_length=1, max_length=32)] = "preference"
+    session_id: SessionId | None = None
+    updated_at: Instant = None
+    source_session_id: Annotated[str, Field(max_length=80)] | None = None
+
+
+class ImportOut(BaseModel):
+    """How far an import is. `counts` tells what its lines came to: decisions and reason codes, no words."""
+
+    import_id: UUID
+    state: str
+    outcome: str
+    lines: int
+    decided: int
+    counts: dict[str, int]
+    notes: list[str]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class ReportQuery(Closed):
+    after: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    limit: Annotated[int, Field(ge=1, le=REPORT_LIMIT)] = REPORT_LIMIT
 
 
 class ClearedOut(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import idempotency, jobs, reading, spend, webhooks
+from agent_bridge import idempotency, imports, jobs, reading, spend, webhooks
 from agent_bridge.celery import app
 from memory_portal import store
 
@@ -16,7 +16,9 @@ def run_job(job_id: str) -> None:
 
 @app.task(name="agent_bridge.sweep")  # type: ignore[untyped-decorator]
 def sweep() -> None:
-    jobs.sweep(timezone.now())
+    now = timezone.now()
+    jobs.sweep(now)
+    imports.sweep(now)
 
 
 @app.task(name="agent_bridge.retention")  # type: ignore[untyped-decorator]
@@ -24,6 +26,7 @@ def retention() -> None:
     now = timezone.now()
     store.sweep(now=now)
     idempotency.purge(now=now)
+    imports.purge(now=now)
     spend.purge(now)
 
 
@@ -35,3 +38,8 @@ def deliver() -> None:
 @app.task(name="agent_bridge.deliver_webhook")  # type: ignore[untyped-decorator]
 def deliver_webhook(hook_id: str) -> None:
     webhooks.deliver(hook_id)
+
+
+@app.task(name="agent_bridge.run_import")  # type: ignore[untyped-decorator]
+def run_import(import_id: str) -> None:
+    imports.run(import_id)

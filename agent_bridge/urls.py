@@ -7,14 +7,21 @@ from pydantic import BaseModel
 
 from agent_bridge import mcp_server, openapi
 from agent_bridge.rest import api
-from agent_bridge.schemas import BODY_LIMIT, ChangesQuery, ContextQuery, PageQuery
+from agent_bridge.schemas import BODY_LIMIT, ChangesQuery, ContextQuery, PageQuery, ReportQuery
 from agent_bridge.wire import guard
 
 QUERIES: dict[str, type[BaseModel]] = {
     "read_context": ContextQuery,
     "list_facts": PageQuery,
     "list_changes": ChangesQuery,
+    "read_report": ReportQuery,
 }
+LIMITS = {
+    "hand_over_turns": "BRIDGE_TURNS_BYTES",
+    "upsert_facts": "BRIDGE_TURNS_BYTES",
+    "import_facts": "BRIDGE_IMPORT_BYTES",
+}
+"""How many bytes a body may have where it is more than BODY_LIMIT: the setting that says so."""
 
 
 def nowhere(request: HttpRequest) -> HttpResponse:
@@ -23,9 +30,9 @@ def nowhere(request: HttpRequest) -> HttpResponse:
 
 def guarded(pattern: URLPattern) -> URLPattern:
     """Ninja's pattern, its view behind the guard. A path is named after its first operation in rest.py."""
-    much = pattern.name in ("hand_over_turns", "upsert_facts")
+    limit = LIMITS.get(str(pattern.name))
     query = QUERIES[pattern.name].model_fields if pattern.name in QUERIES else ()
-    pattern.callback = guard(pattern.callback, lambda: settings.BRIDGE_TURNS_BYTES if much else BODY_LIMIT, query)
+    pattern.callback = guard(pattern.callback, lambda: getattr(settings, limit) if limit else BODY_LIMIT, query)
     return pattern
 
 

@@ -37,6 +37,9 @@ TABLE: list[tuple[str, str, object, int, set[str]]] = [
     ("POST", "/subjects/{subject_id}/turns", TURNS, 202, {auth.TURNS}),
     ("GET", "/jobs/{job_id}", None, 404, {auth.TURNS}),
     ("GET", "/changes", None, 200, {auth.READ}),
+    ("POST", "/import", {"facts": {"alice": [{"key": "seat", **FACT}]}}, 202, {auth.WRITE}),
+    ("GET", "/imports/{import_id}", None, 404, {auth.WRITE}),
+    ("GET", "/imports/{import_id}/report", None, 404, {auth.WRITE}),
     ("DELETE", "/key", None, 204, set(auth.SCOPES)),
     ("POST", "/sessions", {"subject_id": "alice", "session_id": "s-1"}, 201, set(auth.SCOPES)),
 ]
@@ -45,7 +48,8 @@ NAMES = [f"{method} {address}" for method, address, *_ in TABLE]
 
 
 def call(client: Client, method: str, address: str, body: object) -> Any:
-    path = "/bridge/v1" + address.format(subject_id="alice", key="seat", job_id="0c9a9f0e-5f0b-4a52-9a6a-d1d6f1f6f0aa")
+    job = "0c9a9f0e-5f0b-4a52-9a6a-d1d6f1f6f0aa"
+    path = "/bridge/v1" + address.format(subject_id="alice", key="seat", job_id=job, import_id=job)
     return client.generic(method, path, b"" if body is None else json.dumps(body).encode(), "application/json")
 
 

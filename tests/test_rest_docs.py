@@ -15,7 +15,7 @@ from agent_bridge.rest import api
 
 Agent = Callable[..., Client]
 DOCS = (Path(__file__).resolve().parent.parent / "docs" / "bridge.md").read_text("utf-8")
-NAMES = {"{subject_id}": "alice-17", "{key}": "seat_preference", "{job_id}": "$JOB_ID"}
+NAMES = {"{subject_id}": "alice-17", "{key}": "seat_preference", "{job_id}": "$JOB_ID", "{import_id}": "$IMPORT_ID"}
 
 
 def lines() -> Iterator[list[str]]:
@@ -67,6 +67,8 @@ def test_every_line_works_as_written(agent: Agent, settings: Any) -> None:
         assert answer.status_code < 400 or not_written_yet, (words, answer.content)
         if answer.status_code == 202 and "job_id" in answer.json():
             known["$JOB_ID"] = answer.json()["job_id"]
+        if "import_id" in answer.content.decode():
+            known["$IMPORT_ID"] = answer.json()["import_id"]
         if "/changes" in words[-1]:
             known["$NEXT"] = answer.json()["next"]
         if answer.status_code == 201 and "token" in answer.json():

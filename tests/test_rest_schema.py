@@ -57,7 +57,7 @@ def test_every_answer_is_documented(agent: Callable[..., Client], method: str, p
     @given(st.tuples(SEGMENTS, SEGMENTS), RAW, HEADERS)
     def check(names: tuple[str, str], body: bytes, headers: dict[str, str]) -> None:
         subject, other = (quote(name, safe="") for name in names)
-        address = "/bridge/v1" + path.format(subject_id=subject, key=other, job_id=other)
+        address = "/bridge/v1" + path.format(subject_id=subject, key=other, job_id=other, import_id=other)
         sent = b"" if method in ("GET", "DELETE") else body
         answer = client.generic(method, address, sent, "application/json", headers=headers)
         assert str(answer.status_code) in documented, (answer.status_code, answer.content)

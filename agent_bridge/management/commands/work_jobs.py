@@ -1,4 +1,4 @@
-"""Read waiting conversations without any broker: for a cron job, a small site, a day on which the broker is gone."""
+"""The worker's work without any broker: for a cron job, a small site, a day on which the broker is gone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
-from agent_bridge import jobs, reading
+from agent_bridge import imports, jobs, reading, webhooks
 
 PAUSE = 1.0
 
 
 class Command(BaseCommand):
     help = (
-        "Reads waiting conversations in this process, with no broker. Stops after the current one on SIGTERM or Ctrl-C."
+        "Does the worker's work in this process, with no broker: conversations, imports, webhooks. "
+        "Stops after the current one on SIGTERM or Ctrl-C."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -32,6 +33,9 @@ class Command(BaseCommand):
         while not stopped.is_set():
             jobs.sweep(timezone.now(), ring_bells=False)
             ran += reading.drain(stop=stopped.is_set)
+            imports.sweep(timezone.now(), ring_bells=False)
+            imports.drain(stop=stopped.is_set)
+            webhooks.deliver_due()
             if until_empty:
                 break
             close_old_connections()
