@@ -17,8 +17,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent_bridge import auth, jobs, webhooks
-from agent_bridge.models import AgentKey, ExtractionJob, Webhook
+from agent_bridge import auth, imports, jobs, webhooks
+from agent_bridge.models import AgentKey, ExtractionJob, Import, Webhook
 from memory_portal import store
 
 if TYPE_CHECKING:
@@ -248,3 +248,41 @@ class WebhookAdmin(ModelAdmin):
     def resume(self, request: HttpRequest, chosen: QuerySet[Webhook]) -> None:
         for hook in chosen:
             webhooks.resume(hook, timezone.now())
+
+
+@admin.register(Import)
+class ImportAdmin(ModelAdmin):
+    list_display = ("id", "state", "outcome", "agent", "profile", "lines", "created_at", "finished_at")
+    list_filter = ("state", "outcome", "profile", "agent")
+    ordering = ("-created_at",)
+    actions = ("drop",)
+    fields = readonly_fields = (
+        "id",
+        "state",
+        "outcome",
+        "agent",
+        "profile",
+        "lines",
+        "decisions",
+        "notes",
+        "created_at",
+        "lease_until",
+        "finished_at",
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Import | None = None) -> bool:
+        return False
+
+    @admin.display(description=_("decisions"))
+    def decisions(self, job: Import) -> SafeString:
+        rows = format_html_join("", "<li>{}: {}</li>", sorted(imports.counts(job).items()))
+        return format_html("<ul>{}</ul>", rows) if rows else SafeString("–")
+
+    @admin.action(description=_("Drop and wipe"), permissions=["change"])
+    def drop(self, request: HttpRequest, chosen: QuerySet[Import]) -> None:
+        done = sum(imports.drop(job, timezone.now()) for job in chosen)
+        said = ngettext("%d import dropped.", "%d imports dropped.", done) % done
+        self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)

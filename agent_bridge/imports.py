@@ -12,9 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -263,14 +261,11 @@ class _Overtaken(Exception):
 Decided = tuple[int, str, str, str]
 """line, decision, reason, field"""
 
-_deciding: ContextVar[tuple[int, ...]] = ContextVar("deciding", default=())
-"""Lines this thread is deciding: what it erases on the way does not take them back."""
-
 
 def _work(job: Import, group: list[ImportLine], now: datetime) -> bool:
     """Decide these lines; one by one where together something breaks. False where the import is no longer this worker's."""
     try:
-        with transaction.atomic(), _hands_on(group):
+        with transaction.atomic():
             _write(job, group, _decide(job, group, now))
     except _Overtaken:
         return _mine(job).exists()
@@ -282,15 +277,6 @@ def _work(job: Import, group: list[ImportLine], now: datetime) -> bool:
         log.error("import %s: %s at line %s", job.pk, type(error).__name__, group[0].line)
         return bool(_put(job, [(group[0].line, "refused", "failed", "")])) or _mine(job).exists()
     return True
-
-
-@contextmanager
-def _hands_on(group: list[ImportLine]) -> Iterator[None]:
-    token = _deciding.set(tuple(row.pk for row in group))
-    try:
-        yield
-    finally:
-        _deciding.reset(token)
 
 
 def _decide(job: Import, group: list[ImportLine], now: datetime) -> list[Decided]:
@@ -374,6 +360,13 @@ def _stop(job: Import, outcome: str, now: datetime) -> str:
     return JobState.PARKED
 
 
+def drop(job: Import, now: datetime) -> bool:
+    """Staff's way to end one that has not ended; what waits is wiped."""
+    if not Import.objects.filter(pk=job.pk, state__in=OPEN).exists():
+        return False
+    return bool(_stop(job, "dropped", now))
+
+
 def _wipe(rows: QuerySet[ImportLine], reason: str) -> int:
     return rows.update(decision="refused", reason=reason, text="", subject_id="")
 
@@ -443,9 +436,7 @@ def on_withdrawn(sender: object, *, customer_id: int, what: str, texts: Iterable
     """
     whose = apps.get_model("memory_portal", "Customer").objects.filter(pk=customer_id)
     profile, subject_id = whose.values_list("profile", "subject_id").first() or ("", "")
-    rows = ImportLine.objects.filter(decision="", subject_id=subject_id, job__profile=profile).exclude(
-        pk__in=_deciding.get()
-    )
+    rows = ImportLine.objects.filter(decision="", subject_id=subject_id, job__profile=profile)
     if what != "forgotten":
         _wipe(rows, what)
         return 0

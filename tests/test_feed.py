@@ -16,7 +16,7 @@ from agent_bridge import auth, feed
 from memory_portal import store
 from memory_portal.enums import ActorKind, EventKind, FreezeReason, Origin
 from memory_portal.models import TOLD, Customer, FactEvent
-from memory_portal.store.feed import GIVING, CHANGE_KINDS, TAKING
+from memory_portal.store.feed import CHANGE_KINDS, GIVING, TAKING
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -333,6 +333,12 @@ def test_while_a_call_waits_no_transaction_is_open() -> None:
 def _idle() -> bool:
     assert connection.connection
     return bool(connection.connection.info.transaction_status.name == "IDLE")
+
+
+def test_a_call_that_does_not_wait_takes_no_seat(settings: Any) -> None:
+    settings.BRIDGE_WAITS = 1
+    clock = Clock(s1=lambda: feed.wait_for(read, "now", 0), s2=lambda: writes("seat"))
+    assert len(feed.wait_for(read, "now", 25, pause=clock.pause, clock=clock).changes) == 1
 
 
 def test_more_waiting_calls_than_seats_are_answered_at_once() -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from agent_bridge import auth, imports
@@ -468,6 +469,19 @@ def test_with_memory_off_nothing_is_taken_and_what_waits_goes_on_waiting(
     assert imports.drain() == 0
     settings.MEMORY_POLICY = on
     assert imports.run(job) == JobState.DONE
+
+
+def test_staff_see_an_import_without_its_text_and_can_drop_it(agent: Agent, staff: Client) -> None:
+    job = accepted(agent(), line(value=CANARY), "{")
+    listed = reverse("admin:agent_bridge_import_changelist")
+    page = staff.get(reverse("admin:agent_bridge_import_change", args=[job])).content.decode()
+    assert "refused/bad_json: 1" in page
+    assert CANARY not in page + staff.get(listed).content.decode()
+    for said in ("1 import dropped", "0 imports dropped"):
+        answer = staff.post(listed, {"action": "drop", "_selected_action": [job]}, follow=True)
+        assert said in answer.content.decode()
+    assert Import.objects.get().outcome == "dropped"
+    assert CANARY not in repr(list(ImportLine.objects.values()))
 
 
 # --- what the customer takes back -------------------------------------------------------------------------------------
