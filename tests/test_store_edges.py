@@ -188,6 +188,14 @@ def test_with_memory_off_no_suggestion_is_kept(policy: Callable[[str, str], None
         store.accept(pk(), waiting, CUSTOMER, now=LATER)
 
 
+def test_keeping_what_is_about_health_takes_the_consent_first() -> None:
+    waiting = asked(said("medicine", "takes insulin for diabetes"))
+    with pytest.raises(store.MemoryWriteRejected, match="needs_consent"):
+        store.accept(pk(), waiting, CUSTOMER, now=NOW)
+    consent()
+    assert store.accept(pk(), waiting, CUSTOMER, now=NOW) is not None
+
+
 def test_a_suggestion_that_the_rules_no_longer_allow_is_not_kept() -> None:
     waiting = instruction()
     store.choose(pk(), {"never_words": ["instructions"]}, CUSTOMER, now=NOW)

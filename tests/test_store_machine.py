@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 
 import pytest
 from django.db import connection, transaction
@@ -461,10 +462,15 @@ def readable(erased: set[str]) -> list[str]:
         return []
     pattern = "|".join(sorted(erased))
     with connection.cursor() as cursor:
-        tables = connection.introspection.table_names(cursor)
-        search = " UNION ALL ".join(f"SELECT '{table}' FROM \"{table}\" t WHERE t::text ~* %s" for table in tables)
-        cursor.execute(search, [pattern] * len(tables))
+        search = " UNION ALL ".join(f"SELECT '{table}' FROM \"{table}\" t WHERE t::text ~* %s" for table in tables())
+        cursor.execute(search, [pattern] * len(tables()))
         return [row[0] for row in cursor.fetchall()]
+
+
+@cache
+def tables() -> list[str]:
+    with connection.cursor() as cursor:
+        return connection.introspection.table_names(cursor)
 
 
 def explore(runs: int) -> None:
