@@ -67,6 +67,7 @@ KINDS: Mapping[str, Kind] = {
     "gone": Kind(410, "It was done, and what it made is gone since.", "Nothing was written again."),
     # 409, 412, 428: what stands in the way now
     "refused": Kind(409, "It cannot be remembered as things stand.", "`reason` says why. Nothing was written."),
+    "email_taken": Kind(409, "This e-mail address cannot be used.", "It is another customer's. Nothing was changed."),
     "idempotency_in_flight": Kind(409, "The same request is being worked on.", "Send it again in a second."),
     "changed_meanwhile": Kind(412, "The fact is not at that version.", "Read it again, then decide again."),
     "precondition_required": Kind(
@@ -170,6 +171,8 @@ def of_store(error: store.MemoryStoreError) -> Problem:
             return Problem("not_found")
         case store.MemoryDisabled():
             return Problem("memory_disabled")
+        case store.EmailTaken():
+            return Problem("email_taken")
     return Problem("failed")
 
 

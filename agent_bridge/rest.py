@@ -12,7 +12,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
-from agent_bridge import feed, jobs, rest_imports
+from agent_bridge import feed, jobs, links, rest_imports
 from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, revoke, session_token
 from agent_bridge.exchange import (
     AgentRequest,
@@ -73,6 +73,7 @@ api = Bridge(
     parser=StrictJSON(),
 )
 api.add_router("", feed.router)
+api.add_router("", links.router)
 api.add_router("", rest_imports.router)
 
 

@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.types import AwareDatetime
 from pydantic_core import PydanticCustomError
 
 from memory_portal import store
+from memory_portal.handoff import NAME_LIMIT, NEXT_LIMIT
 
 BODY_LIMIT = 64 * 1024
 DEPTH_LIMIT = 24
@@ -196,6 +199,33 @@ class SessionOut(BaseModel):
     token: str
     expires_at: datetime
     scopes: list[str]
+
+
+# --- into the portal --------------------------------------------------------------------------------------------------
+
+
+def _address(value: str | None) -> str | None:
+    try:
+        if value:
+            validate_email(value)
+    except ValidationError:
+        raise PydanticCustomError("bridge_email", "takes an e-mail address") from None
+    return value
+
+
+class LinkIn(Closed):
+    """`email` is where this customer receives sign-in codes from now on; null leaves it, an empty one takes it away."""
+
+    subject_id: Annotated[str, Field(min_length=1, max_length=store.SUBJECT_LIMIT)]
+    display_name: Annotated[str, Field(max_length=NAME_LIMIT)] | None = None
+    email: Annotated[str | None, Field(max_length=254), AfterValidator(_address)] = None
+    language: Annotated[str, Field(max_length=35)] = ""
+    next: Annotated[str, Field(min_length=1, max_length=NEXT_LIMIT)] = "/"
+
+
+class LinkOut(BaseModel):
+    url: str
+    expires_at: datetime
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

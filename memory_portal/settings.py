@@ -5,6 +5,7 @@ ENVIRONMENT=production refuses to start with DEBUG, a missing secret, an unset h
 
 from __future__ import annotations
 
+import re
 import secrets
 import tempfile
 from contextlib import suppress
@@ -57,6 +58,11 @@ EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
     raise ImproperlyConfigured("ALLOWED_HOSTS must name this site's hosts when ENVIRONMENT is production")
+PORTAL_URL = env.str("PORTAL_URL", default="").rstrip("/")
+if PRODUCTION and not PORTAL_URL.startswith("https://"):
+    raise ImproperlyConfigured("PORTAL_URL must be this site's https:// address when ENVIRONMENT is production")
+if PORTAL_URL and not re.fullmatch(r"https?://[^/?#\s]+", PORTAL_URL):
+    raise ImproperlyConfigured("PORTAL_URL must be an address without a path, such as https://memory.example.com")
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [

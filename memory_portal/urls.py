@@ -51,6 +51,7 @@ urlpatterns = [
     path("sign-in/", entry.request_code, name="account_login"),
     path("sign-in/code/", entry.confirm_code, name="account_confirm_login_code"),
     path("sign-out/", entry.sign_out, name="account_logout"),
+    path("enter/<str:token>", entry.enter, name="enter"),
     path("language", set_language, name="set_language"),
     path("admin/", admin.site.urls),
     path("bridge/", include("agent_bridge.urls")),

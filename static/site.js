@@ -165,6 +165,12 @@
     button.addEventListener("click", () => window.print());
   }
 
+  /* A host's link goes on by itself, unless the browser only looks ahead */
+
+  const goOn = () => $("form[data-goes-on]")?.requestSubmit();
+  if (document.prerendering) document.addEventListener("prerenderingchange", goOn, { once: true });
+  else goOn();
+
   counters(document.documentElement);
   document.addEventListener("DOMContentLoaded", comeBack); // after htmx, whose links it may follow
 })();

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from memory_portal import store
+from memory_portal import handoff, store
 from tests.live import chromium
 from tests.people import Person
 
@@ -89,6 +89,28 @@ def test_cancelling_brings_the_row_back_as_it_was(alice: Person, open_as: Open) 
     page.get_by_role("link", name="Cancel").click()
     expect(row(page, "Dark roast")).to_be_visible()
     assert alice.held == {"coffee": "Dark roast"}
+
+
+def test_a_hosts_link_goes_on_by_itself_where_script_runs(open_as: Open) -> None:
+    page = open_as(None, way_in("carol"))
+    page.wait_for_url("**/")
+    expect(page.get_by_role("heading", name="What we remember about you")).to_be_visible()
+    without = open_as(None, way_in("carol"), java_script_enabled=False)
+    without.get_by_role("button", name="Continue as carol").click()
+    expect(without.get_by_role("heading", name="What we remember about you")).to_be_visible()
+
+
+def test_a_hosts_link_asks_first_where_somebody_else_is_signed_in(bob: Person, open_as: Open) -> None:
+    page = open_as(bob, way_in("carol"))
+    expect(page.get_by_text("Somebody else is signed in here.")).to_be_visible()
+    page.get_by_role("button", name="Continue as carol").click()
+    page.wait_for_url("**/")
+
+
+def way_in(name: str) -> str:
+    subject, now = store.Subject(name, "grocery"), timezone.now()
+    store.welcome(subject, now=now, display_name=name)
+    return f"/enter/{handoff.offer(subject, now=now)[0]}"
 
 
 def test_a_change_meanwhile_shows_both_and_the_customer_chooses(alice: Person, open_as: Open) -> None:

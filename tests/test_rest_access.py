@@ -41,6 +41,7 @@ TABLE: list[tuple[str, str, object, int, set[str]]] = [
     ("GET", "/imports/{import_id}", None, 404, {auth.WRITE}),
     ("GET", "/imports/{import_id}/report", None, 404, {auth.WRITE}),
     ("DELETE", "/key", None, 204, set(auth.SCOPES)),
+    ("POST", "/portal-links", {"subject_id": "alice"}, 201, {auth.LINKS}),
     ("POST", "/sessions", {"subject_id": "alice", "session_id": "s-1"}, 201, set(auth.SCOPES)),
 ]
 OPEN = {("GET", "/health")}

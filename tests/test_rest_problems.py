@@ -266,6 +266,7 @@ def test_every_error_of_the_store_has_an_answer() -> None:
         store.MemoryDisabled(),
         store.BadCursor(),
         store.LostCursor(),
+        store.EmailTaken(),
     ]
     assert {type(sample) for sample in samples} | {store.MemoryStoreError} == set(kinds)
     assert [problems.of_store(sample).code for sample in samples] == [
@@ -276,6 +277,7 @@ def test_every_error_of_the_store_has_an_answer() -> None:
         "memory_disabled",
         "invalid",
         "cursor_lost",
+        "email_taken",
     ]
 
 

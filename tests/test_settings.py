@@ -17,6 +17,7 @@ SAFE = {
     "AGENT_KEY_PEPPER": "p" * 50,
     "EXPORT_SIGNING_KEY": "e" * 50,
     "ALLOWED_HOSTS": "memory.example.com",
+    "PORTAL_URL": "https://memory.example.com",
     "DATABASE_URL": "postgresql://portal@127.0.0.1/portal",
 }
 
@@ -50,6 +51,9 @@ def test_production_starts_when_everything_is_set() -> None:
         ({"EXPORT_SIGNING_KEY": None}, "EXPORT_SIGNING_KEY"),
         ({"ALLOWED_HOSTS": None}, "ALLOWED_HOSTS"),
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS"),
+        ({"PORTAL_URL": None}, "PORTAL_URL"),
+        ({"PORTAL_URL": "http://memory.example.com"}, "PORTAL_URL"),
+        ({"PORTAL_URL": "https://memory.example.com/portal"}, "PORTAL_URL"),
         ({"DATABASE_URL": None}, "DATABASE_URL"),
         ({"DATABASE_URL": "sqlite:///x.db"}, "DATABASE_URL"),
         ({"ENVIRONMENT": "staging"}, "ENVIRONMENT"),

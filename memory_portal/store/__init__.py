@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memory_portal.store.errors import (
     BadCursor,
     Conflict,
+    EmailTaken,
     InvalidDraft,
     LostCursor,
     MemoryDisabled,
@@ -75,7 +76,14 @@ if TYPE_CHECKING:
         withdraw_consent,
         withdrawn,
     )
-    from memory_portal.store.people import attach_email, customer_of_user, note, user_of_email
+    from memory_portal.store.people import (
+        attach_email,
+        customer_of_user,
+        note,
+        user_of_customer,
+        user_of_email,
+        welcome,
+    )
     from memory_portal.store.reading import (
         Agreed,
         Forgotten,
@@ -137,7 +145,7 @@ _ROOMS = {
         "withdraw_consent",
         "withdrawn",
     ),
-    "people": ("attach_email", "customer_of_user", "note", "user_of_email"),
+    "people": ("attach_email", "customer_of_user", "note", "user_of_customer", "user_of_email", "welcome"),
     "reading": (
         "Agreed",
         "Forgotten",
@@ -185,6 +193,7 @@ __all__ = [
     "Conflict",
     "DjangoMemoryStore",
     "Draft",
+    "EmailTaken",
     "Fact",
     "Forgotten",
     "Freeze",
@@ -258,10 +267,12 @@ __all__ = [
     "ticket",
     "tombstones",
     "upsert",
+    "user_of_customer",
     "user_of_email",
     "version_of",
     "waiting",
     "warm",
+    "welcome",
     "withdraw_consent",
     "withdrawn",
 ]

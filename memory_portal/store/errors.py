@@ -70,3 +70,9 @@ class LostCursor(MemoryStoreError):
     """A cursor of another database server: what it points to cannot be found again here."""
 
     code = "lost_cursor"
+
+
+class EmailTaken(MemoryStoreError):
+    """The address opens another customer of the same profile already. Does not say whose."""
+
+    code = "email_taken"

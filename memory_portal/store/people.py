@@ -1,6 +1,6 @@
 """Who may sign in as whom. In: an e-mail address. Out: the one Django user that stands for one Customer, or None.
 
-An address opens a Customer only because the host or staff put it there. May import models, the types and nothing else.
+An address opens a Customer only because the host or staff put it there. May import models, types, errors and sanitise.
 """
 
 from __future__ import annotations
@@ -8,31 +8,62 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
-from django.db import transaction
+from django.contrib.auth.models import User
+from django.db import connection, transaction
 
 from memory_portal.enums import EventKind
 from memory_portal.models import Customer, FactEvent
-from memory_portal.store.errors import NotFound
+from memory_portal.store.errors import EmailTaken, NotFound
+from memory_portal.store.sanitise import clean
 from memory_portal.store.types import Actor, Subject
 
 
 def attach_email(customer: Subject | int, email: str) -> None:
     """Put the address on the Customer at which its person receives sign-in codes; an empty one takes it away.
 
-    For the host and staff only: no customer can name an address for themselves. Raises NotFound.
+    For the host and staff only: no customer can name an address for themselves. Raises NotFound or EmailTaken.
     """
-    rows = Customer.objects.all()
-    rows = (
-        rows.filter(pk=customer)
-        if isinstance(customer, int)
-        else rows.filter(profile=customer.profile, subject_id=customer.subject_id)
-    )
-    if not rows.update(email=email.strip().lower()):
-        raise NotFound
+    with transaction.atomic():
+        rows = Customer.objects.select_for_update()
+        row = (
+            rows.filter(pk=customer).first()
+            if isinstance(customer, int)
+            else rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+        )
+        if row is None:
+            raise NotFound
+        _attach(row, email)
 
 
-def user_of_email(email: str) -> AbstractBaseUser | None:
+def welcome(subject: Subject, *, now: datetime, display_name: str | None = None, email: str | None = None) -> None:
+    """Make sure that the subject is a Customer, the only one of its name, and note what the host says of them.
+
+    None leaves a field as it is. Raises EmailTaken, and then nothing is changed.
+    """
+    named = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id)
+    with transaction.atomic():
+        if not named.exists():
+            new = Customer(profile=subject.profile, subject_id=subject.subject_id, created_at=now)
+            Customer.objects.bulk_create([new], ignore_conflicts=True)  # two first links at once make one customer
+        if display_name is not None:
+            named.update(display_name=clean(display_name))
+        if email is not None:
+            _attach(named.select_for_update().get(), email)
+
+
+def _attach(row: Customer, email: str) -> None:
+    """One at a time for one address, so that no two customers of a profile ever get the same."""
+    email = email.strip().lower()
+    if email and email != row.email:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{row.profile} {email}"])
+        if Customer.objects.filter(profile=row.profile, email=email).exclude(pk=row.pk).exists():
+            raise EmailTaken
+    row.email = email
+    row.save(update_fields=["email"])
+
+
+def user_of_email(email: str) -> User | None:
     """The user to whom a code for this address may be sent; made when the address is used for the first time.
 
     An address on several Customers opens the one known first. Staff sign in through the admin only: an address alone
@@ -41,11 +72,16 @@ def user_of_email(email: str) -> AbstractBaseUser | None:
     found = Customer.objects.filter(email=email.strip().lower()).exclude(email="").order_by("pk").first()
     if found is None:
         return None
-    user = found.user or _make_user(found.pk)
-    return None if user.is_staff or user.is_superuser or not user.is_active else user  # type: ignore[attr-defined]
+    return user_of_customer(found.pk)
 
 
-def _make_user(customer_id: int) -> AbstractBaseUser:
+def user_of_customer(customer_id: int) -> User | None:
+    """The user who stands for this Customer, made at the first sign-in; None where that is staff or was switched off."""
+    user = Customer.objects.select_related("user").get(pk=customer_id).user or _make_user(customer_id)
+    return None if user.is_staff or user.is_superuser or not user.is_active else user
+
+
+def _make_user(customer_id: int) -> User:
     """Under the row lock, so that two first sign-ins at once make one user."""
     with transaction.atomic():
         customer = Customer.objects.select_for_update().get(pk=customer_id)

@@ -84,18 +84,25 @@ def acting(customer: Customer) -> store.Actor:
 def frame(request: HttpRequest) -> dict[str, Any]:
     """What every page's frame needs. Nothing here costs a query until a template asks for it."""
     customer: Customer | None = getattr(request, "customer", None)
-    policy = store.current_policy()
-    profile = policy.profiles.get(customer.profile if customer else "", policy.profiles[policy.default_profile])
-    brand = settings.BRAND_STYLE or profile.brand
     return {
-        "brand_name": settings.BRAND_NAME or profile.name,
-        "brand_style": static(f"brands/{brand}.css") if brand else "",
+        **brand(customer.profile if customer else ""),
         "customer": customer,
         "tab": tab_of(request),
         "who": salted_hmac("memory_portal.drafts", str(customer.pk)).hexdigest()[:12] if customer else "",
         "waiting": cache(lambda: store.waiting(customer.pk, timezone.now())) if customer else 0,
-        "memory_on": policy.memory,
+        "memory_on": store.current_policy().memory,
         "languages": settings.LANGUAGES,
+    }
+
+
+def brand(profile_name: str) -> dict[str, str]:
+    """Whose page it is: the profile's, or the deployment's one brand."""
+    policy = store.current_policy()
+    profile = policy.profiles.get(profile_name, policy.profiles[policy.default_profile])
+    style = settings.BRAND_STYLE or profile.brand
+    return {
+        "brand_name": settings.BRAND_NAME or profile.name,
+        "brand_style": static(f"brands/{style}.css") if style else "",
     }
 
 

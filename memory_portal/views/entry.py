@@ -1,4 +1,4 @@
-"""Coming in and going out: a code by e-mail. allauth does the work; this sets its bounds.
+"""Coming in and going out: a code by e-mail, where allauth does the work and this sets its bounds; and a host's link.
 
 Only the routes in urls.py exist: no sign-up, no password, no address of one's own choosing.
 """
@@ -9,12 +9,21 @@ from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.views import ConfirmLoginCodeView, LogoutView, RequestLoginCodeView
+from django.conf import settings
+from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.crypto import get_random_string
+from django.utils.translation import get_language, override
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
 from django.views.defaults import page_not_found, permission_denied
 
+from memory_portal import handoff, store
 from memory_portal.forms import SignInForm
+from memory_portal.models import Customer
+from memory_portal.views import brand
 
 CODE_LENGTH = 6
 
@@ -41,6 +50,50 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
 class RequestCode(RequestLoginCodeView):  # type: ignore[misc]  # allauth has no annotations
     form_class = SignInForm
+
+
+@require_http_methods(["GET", "POST"])
+def enter(request: HttpRequest, token: str) -> HttpResponse:
+    """A host's link. Looking at it signs nobody in, for mail scanners and browsers look ahead; its button does, once."""
+    now = timezone.now()
+    try:
+        if request.method == "GET":
+            return private(ask(request, handoff.look(token, now=now)))
+        door, user = handoff.use(token, now=now)
+    except store.NotFound:
+        return private(render(request, "entry/used.html", status=410))
+    request.session.flush()  # nothing of who was here before
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    response: HttpResponse = redirect(door.next)
+    if door.language:
+        remember_language(response, door.language)
+    return private(response)
+
+
+def ask(request: HttpRequest, door: handoff.Door) -> HttpResponse:
+    """The page with the one button, as the customer's own shop."""
+    customer = Customer.objects.get(pk=door.customer_id)
+    page = {
+        "name": customer.display_name,
+        "somebody_else": request.user.is_authenticated and request.user.pk != customer.user_id,
+        **brand(customer.profile),
+    }
+    with override(door.language or get_language()):
+        return render(request, "entry/enter.html", page)
+
+
+def remember_language(response: HttpResponse, language: str) -> None:
+    """As the language menu does."""
+    response.set_cookie(
+        settings.LANGUAGE_COOKIE_NAME,
+        language,
+        max_age=settings.LANGUAGE_COOKIE_AGE,
+        path=settings.LANGUAGE_COOKIE_PATH,
+        domain=settings.LANGUAGE_COOKIE_DOMAIN,
+        secure=settings.LANGUAGE_COOKIE_SECURE,
+        httponly=settings.LANGUAGE_COOKIE_HTTPONLY,
+        samesite=settings.LANGUAGE_COOKIE_SAMESITE,
+    )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
