@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,3 +208,15 @@ def test_what_was_worked_out_of_texts_can_be_forgotten_at_once() -> None:
     words.forget_texts()
     assert [cached for cached in words._of_texts if cached.cache_info().currsize] == []
     assert words.tokens.cache_info().maxsize == words.CACHED_TEXTS
+
+
+def test_threads_that_read_words_at_once_do_not_get_each_others(request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    heads = ["".join(letters) for letters in product("bcdfglmnp", "aeiou", "rstvz")]
+    spoken = [f"{head}ational {head}fulness {head}ibility {head}ization {head}ousli" for head in heads]
+    words.forget_texts()
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(tokens, spoken))
+    words.forget_texts()
+    assert at_once == [tokens(text) for text in spoken]

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import snowballstemmer
@@ -306,8 +307,13 @@ def _stems(word: str, language: str) -> tuple[str, ...]:
 
 
 def _stem(word: str, language: str) -> str:
-    stem: str = _stemmer(language).stemWord(word)
+    with _STEMMING:
+        stem: str = _stemmer(language).stemWord(word)
     return stem
+
+
+_STEMMING = Lock()
+"""A stemmer holds the word it is at: two threads at one of them get each other's letters, or an IndexError."""
 
 
 @lru_cache
