@@ -19,6 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
 
 SWEEP_EVERY = 3.0
 RETENTION_EVERY = 600.0
+DIGESTS_EVERY = 3600.0
 
 
 def private(path: Path) -> str:
@@ -82,6 +83,7 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "agent_bridge.sweep", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
         "deliver": {"task": "agent_bridge.deliver", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
+        "digests": {"task": "agent_bridge.digests", "schedule": DIGESTS_EVERY, "options": {"expires": DIGESTS_EVERY}},
         "retention": {
             "task": "agent_bridge.retention",
             "schedule": RETENTION_EVERY,

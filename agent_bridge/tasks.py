@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from agent_bridge import idempotency, imports, jobs, reading, spend, webhooks
 from agent_bridge.celery import app
-from memory_portal import store
+from memory_portal import post, store
 
 
 @app.task(name="agent_bridge.run_job", max_retries=2, default_retry_delay=1)  # type: ignore[untyped-decorator]  # celery has no types
@@ -28,6 +28,11 @@ def retention() -> None:
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
+
+
+@app.task(name="agent_bridge.digests")  # type: ignore[untyped-decorator]
+def digests() -> None:
+    post.send_digests(timezone.now())
 
 
 @app.task(name="agent_bridge.deliver")  # type: ignore[untyped-decorator]

@@ -91,10 +91,30 @@ class StatementForm(forms.Form):
         self.add_error("key" if reason in ABOUT_THE_KEY and "key" in self.fields else "value", str(reason.label))
 
 
+KEEPING = {"week": 7, "month": 30, "year": 365, "years": 1095, "always": None}
+"""How long a customer may have something kept, in days."""
+
+KEEPING_WORDS = [
+    ("week", _("for one week from today")),
+    ("month", _("for one month from today")),
+    ("year", _("for one year from today")),
+    ("years", _("for three years from today")),
+    ("always", _("until I change it")),
+]
+
+
+def end_of(how: str, now: datetime) -> datetime | None:
+    days = KEEPING[how]
+    return now + timedelta(days=days) if days else None
+
+
 class CorrectForm(StatementForm):
-    """The new wording of a fact, with the version it was written against."""
+    """The new wording of a fact, with the version it was written against, and if wanted how long it is kept."""
 
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=2**31 - 1)
+    how = forms.ChoiceField(
+        label=_("Keep it"), required=False, choices=[("", _("as long as is usual here")), *KEEPING_WORDS]
+    )
 
 
 class AddForm(StatementForm):
@@ -111,17 +131,10 @@ class AddForm(StatementForm):
 class KeepForm(forms.Form):
     """Until when a fact is kept. `until` is the answer: a time, or None for no end."""
 
-    DAYS: ClassVar = {"week": 7, "month": 30, "year": 365, "years": 1095}
     how = forms.ChoiceField(
         label=_("Keep it"),
         widget=forms.RadioSelect,
-        choices=[
-            ("week", _("for one week from today")),
-            ("month", _("for one month from today")),
-            ("year", _("for one year from today")),
-            ("years", _("for three years from today")),
-            ("always", _("until I change it")),
-        ],
+        choices=KEEPING_WORDS,
         error_messages={"required": _("Please choose one.")},
     )
 
@@ -131,8 +144,7 @@ class KeepForm(forms.Form):
 
     @property
     def until(self) -> datetime | None:
-        days = self.DAYS.get(self.cleaned_data["how"])
-        return self.now + timedelta(days=days) if days else None
+        return end_of(self.cleaned_data["how"], self.now)
 
 
 class ManyForm(forms.Form):

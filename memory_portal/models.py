@@ -64,6 +64,7 @@ class Customer(models.Model):
 
     mail_notices = models.BooleanField(default=False, db_default=False)
     mailed_at = models.DateTimeField(null=True, blank=True)
+    language = models.CharField(max_length=10, blank=True, db_default="", help_text=_("Of mails."))
     theme = models.CharField(max_length=5, blank=True, db_default="", choices=Theme.choices)
 
     created_at = models.DateTimeField()

@@ -10,12 +10,14 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.template.loader import render_to_string
+from django.utils.translation import override
 
 from memory_portal import store
 from memory_portal.models import Customer
@@ -55,6 +57,16 @@ def notify(customer: Customer, what: str, **context: Any) -> None:
         EmailMessage(subject.strip(), body.strip() + "\n", to=[customer.email]).send()
     except Exception as error:  # a notice that fails must not undo what it is about
         log.error("a mail could not be sent: %s", type(error).__name__)
+
+
+def send_digests(now: datetime) -> int:
+    """How many mails went out. Each is noted before it is sent, so that no crash makes two of one."""
+    told = store.to_be_told(now)
+    for customer, new in told:
+        store.prefer(customer.pk, mailed_at=now)
+        with override(customer.language or settings.LANGUAGE_CODE):
+            notify(customer, "digest", count=new)
+    return len(told)
 
 
 def brand_name(customer: Customer) -> str:

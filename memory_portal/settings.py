@@ -267,7 +267,9 @@ EXTRACTION_MODEL = env.str("EXTRACTION_MODEL", default="claude-haiku-5-5")
 EXTRACTION_EFFORT = env.str("EXTRACTION_EFFORT", default="low")
 EXTRACTION_TIMEOUT = env.float("EXTRACTION_TIMEOUT", default=60.0)
 EXTRACTION_DEBOUNCE = env.float("EXTRACTION_DEBOUNCE", default=20.0)
-EXTRACTION_LEASE = env.float("EXTRACTION_LEASE", default=0.0)  # seconds a worker holds a job; 0: four time-outs and a minute
+EXTRACTION_LEASE = env.float(
+    "EXTRACTION_LEASE", default=0.0
+)  # seconds a worker holds a job; 0: four time-outs and a minute
 EXTRACTION_PRICE_IN = env.float("EXTRACTION_PRICE_IN", default=0.10)  # a million tokens
 EXTRACTION_PRICE_OUT = env.float("EXTRACTION_PRICE_OUT", default=0.50)
 EXTRACTION_CUSTOMER_DAY_TOKENS = env.int("EXTRACTION_CUSTOMER_DAY_TOKENS", default=250_000)  # 0: no cap

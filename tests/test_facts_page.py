@@ -20,7 +20,7 @@ from memory_portal.enums import FactState, FreezeReason, Origin
 from memory_portal.models import FactEvent, MemoryFact, Proposal, Tombstone
 from tests.people import HTMX, Person, person
 
-QUERIES = 7
+QUERIES = 8
 """Session, user, customer; facts, who read them, which are frozen; how many suggestions wait."""
 
 
@@ -592,3 +592,36 @@ def test_the_page_wears_the_brand_of_the_customers_profile(db: None) -> None:
     page = person("dana", profile="airline").sees()
     assert "Clearsky Air" in page
     assert "brands/clearsky.css" in page
+
+
+@pytest.mark.parametrize(("how", "days"), [("week", 7), ("years", 1095), ("always", None), ("", 365)])
+def test_a_correction_may_say_how_long_it_is_kept(alice: Person, how: str, days: int | None) -> None:
+    fact = alice.fact("coffee", "Dark roast")
+    data = {"value": "Light roast", "category": "preference", "version": fact.version, "how": how}
+    alice.post(reverse("correct", args=[fact.id]), data)
+    ends = MemoryFact.objects.get(pk=fact.id).expires_at
+    assert (ends and round((ends - timezone.now()) / timedelta(days=1))) == days
+
+
+@pytest.mark.parametrize("htmx", [True, False])
+def test_several_are_kept_longer_in_one_act_but_for_what_has_no_end(alice: Person, htmx: bool) -> None:
+    alice.agrees()
+    coffee, tea = alice.fact("coffee", "Dark roast"), alice.fact("tea", "Green tea")
+    safety = alice.fact("food_allergy", "Peanuts", category="safety")
+    ids = [coffee.id, tea.id, safety.id]
+    page = alice.get(reverse("keep_several"), data={"id": ids}, htmx=htmx).content.decode()
+    assert "Dark roast" in page
+    assert "Peanuts" not in page
+    answer = alice.post(reverse("keep_several"), {"id": ids, "how": "years"}, htmx=htmx)
+    assert (answer.headers.get("HX-Redirect") or answer.headers["Location"]) == "/"
+    ends = dict(MemoryFact.objects.values_list("key", "expires_at"))
+    assert ends["food_allergy"] is None
+    assert all((ends[key] - timezone.now()).days == 1094 for key in ("coffee", "tea"))  # type: ignore[operator]
+
+
+def test_keeping_nothing_or_what_is_not_ones_own_changes_nothing(alice: Person, bob: Person) -> None:
+    fact = bob.fact("coffee", "Dark roast")
+    assert alice.get(reverse("keep_several")).headers["Location"] == "/?select=1"
+    assert alice.post(reverse("keep_several"), {"id": [fact.id], "how": "week"}).status_code == 404
+    mine = alice.fact("tea", "Green")
+    assert alice.post(reverse("keep_several"), {"id": [mine.id]}).status_code == 422

@@ -5,13 +5,14 @@ An address opens a Customer only because the host or staff put it there. May imp
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import Count, F, Q
 
-from memory_portal.enums import EventKind
+from memory_portal.enums import ActorKind, EventKind
 from memory_portal.models import Customer, FactEvent
 from memory_portal.store.errors import EmailTaken, NotFound
 from memory_portal.store.sanitise import clean
@@ -93,6 +94,23 @@ def _make_user(customer_id: int) -> User:
 
 def customer_of_user(user_id: int) -> Customer | None:
     return Customer.objects.filter(user=user_id).first()
+
+
+def prefer(customer_id: int, **choices: object) -> None:
+    """What the customer chose about pages and mail: `theme`, `mail_notices`, `mailed_at`, `language`. No agent need know."""
+    Customer.objects.filter(pk=customer_id).update(**choices)
+
+
+def to_be_told(now: datetime) -> list[tuple[Customer, int]]:
+    """Who asked for mails, has an address and got none for a day, with how many things were noted since. None are left out."""
+    since = now - timedelta(days=1)
+    asked = Customer.objects.filter(mail_notices=True, mailed_at__lte=since).exclude(email="")
+    learned = Count("events", filter=Q(events__kind__in=NEWS, events__at__gt=F("mailed_at")) & ~OWN)
+    return [(row, row.new) for row in asked.annotate(new=learned).filter(new__gt=0).order_by("pk")]
+
+
+NEWS = (EventKind.LEARNED, EventKind.ADDED, EventKind.PROPOSED)
+OWN = Q(events__actor_kind=ActorKind.CUSTOMER)
 
 
 def note(customer_id: int, kind: EventKind, actor: Actor, *, now: datetime, code: str = "") -> None:

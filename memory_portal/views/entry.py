@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import record_authentication
 from allauth.account.views import ConfirmLoginCodeView, LogoutView, RequestLoginCodeView
 from django.conf import settings
 from django.contrib.auth import login
@@ -21,9 +22,10 @@ from django.views.decorators.http import require_http_methods
 from django.views.defaults import page_not_found, permission_denied
 
 from memory_portal import handoff, store
+from memory_portal.enums import ActorKind, EventKind
 from memory_portal.forms import SignInForm
 from memory_portal.models import Customer
-from memory_portal.views import brand
+from memory_portal.views import acting, brand
 
 CODE_LENGTH = 6
 
@@ -43,6 +45,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def format_email_subject(self, subject: str) -> str:
         return subject
+
+    def post_login(self, request: Any, user: Any, **kwargs: Any) -> Any:
+        customer = store.customer_of_user(user.pk)
+        if customer:
+            store.note(customer.pk, EventKind.SIGNED_IN, acting(customer), now=timezone.now())
+        return super().post_login(request, user, **kwargs)
 
     def is_open_for_signup(self, request: Any) -> bool:
         return False
@@ -64,6 +72,8 @@ def enter(request: HttpRequest, token: str) -> HttpResponse:
         return private(render(request, "entry/used.html", status=410))
     request.session.flush()  # nothing of who was here before
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    record_authentication(request, user, "handoff")
+    store.note(door.customer_id, EventKind.SIGNED_IN, store.Actor(ActorKind.CUSTOMER, str(door.customer_id)), now=now)
     response: HttpResponse = redirect(door.next)
     if door.language:
         remember_language(response, door.language)

@@ -26,7 +26,7 @@ from django_htmx.http import retarget
 
 from memory_portal import plain, store
 from memory_portal.enums import FactState, FreezeReason, Origin, Reason
-from memory_portal.forms import AddForm, CorrectForm, KeepForm, ManyForm
+from memory_portal.forms import AddForm, CorrectForm, KeepForm, ManyForm, end_of
 from memory_portal.models import Customer
 from memory_portal.views import Request, acting, customer_required, moved, posted
 
@@ -75,7 +75,7 @@ def facts(request: Request, customer: Customer) -> HttpResponse:
     context = listing(customer, request.GET, now)
     if asked_by_htmx(request):
         return render(request, "facts/list.html#list", context)
-    return render(request, "facts/list.html", context | {"form": AddForm(now=now)})
+    return render(request, "facts/list.html", context | {"form": AddForm(now=now), "news": store.news(customer.pk)})
 
 
 def listing(customer: Customer, query: QueryDict, now: datetime) -> dict[str, Any]:
@@ -193,8 +193,10 @@ def correct(request: Request, customer: Customer, fact_id: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             agree_if_asked(form, customer, now)
-            version = form.cleaned_data["version"]
-            store.correct(customer.pk, fact_id, form.draft, acting(customer), now=now, version=version)
+            version, how = form.cleaned_data["version"], form.cleaned_data["how"]
+            written = store.correct(customer.pk, fact_id, form.draft, acting(customer), now=now, version=version)
+            if how and written.category != store.SAFETY:
+                store.keep_until(customer.pk, fact_id, end_of(how, now), acting(customer), now=now)
             return changed(request, customer, fact_id, now, gettext("Saved. It counts from now on."))
         except store.Conflict as conflict:
             both = {"mine": form.draft, "theirs": conflict.current, "now": now, "form": form}
@@ -395,6 +397,33 @@ def keep(request: Request, customer: Customer, fact_id: int) -> HttpResponse:
         store.keep_until(customer.pk, fact_id, form.until, acting(customer), now=now)
         return changed(request, customer, fact_id, now, gettext("Saved."))
     return shown(request, "facts/keep.html", {"form": form, "fact": fact}, status=422 if form.errors else 200)
+
+
+@customer_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def keep_several(request: Request, customer: Customer) -> HttpResponse:
+    """The same end for everything that is ticked and can have one."""
+    now = timezone.now()
+    data = request.POST if request.method == "POST" else request.GET
+    held = store.facts(customer.pk, now=now)
+    many = ManyForm(data, held=held)
+    if not many.is_valid():
+        if "id" in data:
+            raise store.NotFound
+        messages.info(request, gettext("Choose at least one thing first."))
+        return moved(request, f"{reverse('facts')}?select=1")
+    ids = many.cleaned_data["id"]
+    ticked = [fact for fact in held if fact.id in ids]
+    facts = [fact for fact in ticked if fact.category != store.SAFETY and fact.state is not FactState.FROZEN]
+    form = KeepForm(posted(request), now=now)
+    if request.method == "POST" and form.is_valid():
+        for fact in facts:
+            store.keep_until(customer.pk, fact.id, form.until, acting(customer), now=now)
+        messages.success(request, gettext("Saved."))
+        return moved(request, reverse("facts"))
+    context = {"form": form, "facts": facts, "left_out": len(ticked) - len(facts)}
+    template = "facts/keep_several.html#dialog" if asked_by_htmx(request) else "facts/keep_several.html"
+    return render(request, template, context, status=422 if form.errors else 200)
 
 
 @customer_required

@@ -16,11 +16,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory_portal import plain, store
+from memory_portal.enums import Theme
 from memory_portal.forms import ChoicesForm, CloseForm, EverythingForm, WordForm
 from memory_portal.models import Customer
 from memory_portal.views import Request, acting, customer_required, posted
 from memory_portal.views.facts import asked_by_htmx
-from memory_portal.views.stepup import recently_signed_in
+from memory_portal.views.stepup import next_of, recently_signed_in
 
 RECEIPT, CLOSED = "receipt", "closed"
 
@@ -158,6 +159,26 @@ def remove_word(request: Request, customer: Customer) -> HttpResponse:
         raise store.NotFound
     store.choose(customer.pk, {"never_words": words}, acting(customer), now=now)
     return back(request, customer, "words", now)
+
+
+@customer_required
+@require_POST
+def notices(request: Request, customer: Customer) -> HttpResponse:
+    """Mails that say how much is new, and never what."""
+    now = timezone.now()
+    store.prefer(
+        customer.pk, mail_notices=request.POST.get("mail") == "on", mailed_at=now, language=get_language() or ""
+    )
+    return back(request, customer, "notices", now, gettext("Saved."))
+
+
+@customer_required
+@require_POST
+def theme(request: Request, customer: Customer) -> HttpResponse:
+    wanted = request.POST.get("theme", "")
+    if wanted in ("", *Theme.values):
+        store.prefer(customer.pk, theme=wanted)
+    return redirect(next_of(request))
 
 
 @customer_required
