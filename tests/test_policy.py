@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.checks import Error
@@ -159,3 +160,10 @@ def test_retention_is_exact_and_safety_has_a_review_instead() -> None:
     assert policy.review("safety", NOW) == NOW + timedelta(days=365)
     assert policy.proposal_expiry(NOW, unconsented=True) == NOW + timedelta(hours=24)
     assert policy.proposal_expiry(NOW, unconsented=False) == NOW + timedelta(days=30)
+
+
+def test_a_day_has_twenty_four_hours_when_the_clocks_change() -> None:
+    policy, before = rules.read(SHIPPED), datetime(2026, 3, 28, 12, 0, tzinfo=ZoneInfo("Europe/Berlin"))
+    assert policy.proposal_expiry(before, unconsented=True) - before.astimezone(UTC) == timedelta(hours=24)
+    assert policy.proposal_expiry(before, unconsented=False) - before.astimezone(UTC) == timedelta(days=30)
+    assert before.astimezone(UTC) - policy.forgotten_until(before) == timedelta(days=730)
