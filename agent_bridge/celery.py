@@ -18,6 +18,7 @@ from agent_bridge.extraction import CALLS
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
 
 SWEEP_EVERY = 3.0
+BATCHES_EVERY = 60.0
 RETENTION_EVERY = 600.0
 DIGESTS_EVERY = 3600.0
 
@@ -91,4 +92,10 @@ app.conf.update(
         },
     },
 )
+if settings.MESSAGE_BATCHES:
+    app.conf.beat_schedule["batches"] = {
+        "task": "agent_bridge.batches",
+        "schedule": BATCHES_EVERY,
+        "options": {"expires": BATCHES_EVERY},
+    }
 app.autodiscover_tasks(["agent_bridge"])

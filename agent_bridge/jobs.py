@@ -164,6 +164,8 @@ def of(key: AgentKey, job_id: UUID | str) -> ExtractionJob | None:
 
 def ring(job_id: UUID) -> None:
     """Tell a worker that this job is due. A broker that is gone costs nothing but time: the sweep rings again."""
+    if settings.MESSAGE_BATCHES:
+        return  # It is due for the next batch.
     try:
         app.send_task("agent_bridge.run_job", args=[str(job_id)], retry=False, expires=4 * RING_AGAIN.total_seconds())
     except Exception as error:  # every transport has its own
@@ -203,9 +205,22 @@ def claim(job_id: UUID | str, now: datetime) -> ExtractionJob | None:
     """Take the job for one lease. Of any number of workers that ask, one gets it; its `attempts` is the fence."""
     with transaction.atomic():
         taken = due(now).filter(pk=job_id).order_by()
-        if not taken.update(state=JobState.RUNNING, attempts=F("attempts") + 1, lease_until=now + lease()):
+        fields = {"state": JobState.RUNNING, "lease_until": now + lease(), "batch": "", "reserved_tokens": 0}
+        if not taken.update(**fields, attempts=F("attempts") + 1):
             return None
         return ExtractionJob.objects.select_related("customer").get(pk=job_id)
+
+
+def hand_to_batch(job: ExtractionJob, batch: str, reserved: int, until: datetime) -> bool:
+    """Keep the claim until the batch must have answered. It stays the same try, with the same fence."""
+    return bool(_mine(job).update(batch=batch, reserved_tokens=reserved, lease_until=until))
+
+
+def release(job: ExtractionJob) -> bool:
+    """Take the job's reservation off it; only one of those who try succeeds, and puts the true spend in its place."""
+    return bool(
+        _mine(job).filter(reserved_tokens=job.reserved_tokens).exclude(reserved_tokens=0).update(reserved_tokens=0)
+    )
 
 
 def _mine(job: ExtractionJob) -> QuerySet[ExtractionJob]:

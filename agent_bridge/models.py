@@ -108,7 +108,10 @@ class DaySpend(models.Model):
     """Tokens spent and reserved on one UTC day: by one customer, or by everybody where there is none."""
 
     day = models.DateField()
-    customer = models.ForeignKey("memory_portal.Customer", null=True, on_delete=models.CASCADE, related_name="+")
+    # No constraint in the database: its check would wait for whoever has the customer's row locked.
+    customer = models.ForeignKey(
+        "memory_portal.Customer", null=True, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
     tokens = models.BigIntegerField(default=0)
 
     class Meta:

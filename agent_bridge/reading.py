@@ -10,6 +10,7 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -44,11 +45,17 @@ def run(
     job = jobs.claim(job_id, clock())
     if job is None:
         return None
+    dice = dice or random.Random()  # noqa: S311  # jitter
+    return safely(job, clock, dice, lambda: _read(job, clock, extractor or configured_extractor(), dice))
+
+
+def safely(job: ExtractionJob, clock: Clock, dice: random.Random, step: Callable[[], str]) -> str:
+    """The step's outcome; where it breaks, the job is sent back with a code and nothing is told of what it was about."""
     try:
-        return _read(job, clock, extractor or configured_extractor(), dice or random.Random())  # noqa: S311  # jitter
+        return step()
     except Exception as error:  # its text may hold the customer's words
         log.error("job %s: %s in try %s, at %s", job.pk, type(error).__name__, job.attempts, _where(error))
-        return jobs.fail(job, ExtractionFailed("internal_error"), clock(), dice or random.Random())  # noqa: S311  # jitter
+        return jobs.fail(job, ExtractionFailed("internal_error"), clock(), dice)
 
 
 def _where(error: BaseException) -> str:
@@ -58,22 +65,42 @@ def _where(error: BaseException) -> str:
 
 
 def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.Random) -> str:
+    asked = prepare(job, extractor, clock())
+    if isinstance(asked, str):
+        return asked
+    extraction = extractor.extract(asked.request)
+    spend.settle(job.customer_id, asked.reserved, spent(extraction, asked.reserved), spend.day_of(asked.request.now))
+    return conclude(job, extraction, clock(), dice)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What an extractor is asked, and the tokens that are reserved for it."""
+
+    request: ExtractionRequest
+    reserved: int
+
+
+def prepare(job: ExtractionJob, extractor: Extractor, now: datetime) -> Prepared | str:
+    """The question, paid for beforehand; or the state of a job about which nothing is asked."""
     reason = jobs.unwanted(job.customer, job.agent) if store.current_policy().memory else Reason.MEMORY_OFF
     if reason:
-        return _ended(job, JobState.DISCARDED, reason, clock())
+        return _ended(job, JobState.DISCARDED, reason, now)
     turns = jobs.turns_of(job)
     if not any(turn.role == "user" and turn.text.strip() for turn in turns):
-        return _ended(job, JobState.DONE, "nothing_said", clock())
-    asked_at = clock()
-    request = request_for(job, turns, asked_at)
+        return _ended(job, JobState.DONE, "nothing_said", now)
+    request = request_for(job, turns, now)
     reserved = extractor.tokens_at_most(request)
-    if cap := spend.reserve(job.customer_id, reserved, asked_at):
-        return jobs.postpone(job, cap, asked_at)
-    extraction = extractor.extract(request)
-    spend.settle(job.customer_id, reserved, spent(extraction, reserved), spend.day_of(asked_at))
+    if cap := spend.reserve(job.customer_id, reserved, now):
+        return jobs.postpone(job, cap, now)
+    return Prepared(request, reserved)
+
+
+def conclude(job: ExtractionJob, extraction: Extraction, now: datetime, dice: random.Random) -> str:
+    """Settle what was found, or send the job back with what went wrong."""
     if extraction.failure:
-        return jobs.fail(job, extraction.failure, clock(), dice, extraction)
-    return settle(job, extraction, turns, clock())
+        return jobs.fail(job, extraction.failure, now, dice, extraction)
+    return settle(job, extraction, jobs.turns_of(job), now)
 
 
 def spent(extraction: Extraction, reserved: int) -> int:

@@ -76,7 +76,7 @@ def _add(customer_id: int | None, tokens: int, day: date, cap: int, code: str) -
     open_to = row.filter(tokens__lt=cap) if cap else row
     if open_to.update(tokens=F("tokens") + tokens):
         return
-    DaySpend.objects.get_or_create(day=day, customer_id=customer_id)
+    row.get_or_create(defaults={"day": day, "customer_id": customer_id})
     if not open_to.update(tokens=F("tokens") + tokens):
         raise _CapReached(code)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import idempotency, imports, jobs, reading, spend, webhooks
+from agent_bridge import batching, idempotency, imports, jobs, reading, spend, webhooks
 from agent_bridge.celery import app
 from memory_portal import post, store
 
@@ -19,6 +19,12 @@ def sweep() -> None:
     now = timezone.now()
     jobs.sweep(now)
     imports.sweep(now)
+
+
+@app.task(name="agent_bridge.batches")  # type: ignore[untyped-decorator]
+def batches() -> None:
+    batching.collect()
+    batching.send()
 
 
 @app.task(name="agent_bridge.retention")  # type: ignore[untyped-decorator]

@@ -274,6 +274,9 @@ EXTRACTION_PRICE_IN = env.float("EXTRACTION_PRICE_IN", default=0.10)  # a millio
 EXTRACTION_PRICE_OUT = env.float("EXTRACTION_PRICE_OUT", default=0.50)
 EXTRACTION_CUSTOMER_DAY_TOKENS = env.int("EXTRACTION_CUSTOMER_DAY_TOKENS", default=250_000)  # 0: no cap
 EXTRACTION_DAY_TOKENS = env.int("EXTRACTION_DAY_TOKENS", default=50_000_000)  # 0: no cap
+MESSAGE_BATCHES = env.bool("MESSAGE_BATCHES", default=False)
+if MESSAGE_BATCHES and EXTRACTOR != "claude":
+    raise ImproperlyConfigured("MESSAGE_BATCHES needs EXTRACTOR=claude")
 
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
 

@@ -4,7 +4,8 @@
         server.will(answer([change(...)]), rate_limited(3), hang())
         ... server.url, server.requests, server.asked.wait(), server.release.set()
 
-A script's last entry is given again and again. Nothing here imports the product.
+A script's last entry is given again and again. The Message Batches endpoints are there, too: `server.finish(batch)` answers the
+requests of a batch by the same script. Nothing here imports the product.
 """
 
 from __future__ import annotations
@@ -69,6 +70,12 @@ def error(status: int, kind: str, **headers: str) -> Reply:
     return Reply(status, json.dumps(body).encode(), named)
 
 
+def _result(reply: Reply) -> dict[str, Any]:
+    """An answer as a batch's result holds it."""
+    body = json.loads(reply.body)
+    return {"type": "succeeded", "message": body} if reply.status == 200 else {"type": "errored", "error": body}
+
+
 def rate_limited(seconds: float) -> Reply:
     return error(429, "rate_limit_error", retry_after=str(seconds))
 
@@ -85,8 +92,27 @@ def cut() -> Reply:
     return Reply(body=message("{}").body[:40], cut=True)
 
 
+Fate = dict[str, Any] | None
+
+
+@dataclass
+class Batch:
+    """What was sent, where it stands, and the lines of its results."""
+
+    id: str
+    requests: list[dict[str, Any]]
+    status: str = "in_progress"
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+
 class MessagesServer:
     def __init__(self) -> None:
+        self.batches: dict[str, Batch] = {}
+        """What lies at the provider; a deleted batch is gone from here."""
+        self.trouble: list[Reply] = []
+        """Answers that the next calls about batches get instead of their own."""
+        self.calls: list[str] = []
+        """Method and path of every call."""
         self.requests: list[dict[str, Any]] = []
         self.authorisations: list[str] = []
         self.asked = threading.Event()
@@ -108,6 +134,17 @@ class MessagesServer:
         """What the next calls get, in order. A function is given the request."""
         self._script = list(script)
 
+    def finish(self, batch: str, fate: Callable[[dict[str, Any]], Fate | Reply] | None = None) -> None:
+        """End the batch. Its results, in another order than the requests: by script, or as `fate` says; None leaves one out."""
+        held = self.batches[batch]
+        for asked in reversed(held.requests):
+            found = fate(asked) if fate else self._take(asked["params"], "")
+            if isinstance(found, Reply):
+                found = _result(found)
+            if found:
+                held.results.append({"custom_id": asked["custom_id"], "result": found})
+        held.status = "ended"
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -126,6 +163,40 @@ class MessagesServer:
         self.asked.set()
         return entry(asked) if callable(entry) else entry
 
+    def _batches(self, method: str, path: str, asked: dict[str, Any]) -> Reply:
+        if self.trouble:
+            return self.trouble.pop(0)
+        _, _, rest = path.partition("/v1/messages/batches")
+        name, _, verb = rest.strip("/").partition("/")
+        if method == "POST" and not name:
+            batch = Batch(f"msgbatch_{len(self.calls)}", asked["requests"])
+            self.batches[batch.id] = batch
+            return self._shown(batch)
+        if name not in self.batches:
+            return error(404, "not_found_error")
+        batch = self.batches[name]
+        if verb == "results":
+            lines = [json.dumps(line) for line in batch.results]
+            return Reply(body="\n".join(lines).encode(), headers={"content-type": "application/x-jsonl"})
+        if verb == "cancel" and batch.status == "in_progress":
+            batch.status = "canceling"
+        if method == "DELETE":
+            if batch.status != "ended":
+                return error(400, "invalid_request_error")
+            del self.batches[name]
+            return Reply(body=json.dumps({"id": name, "type": "message_batch_deleted"}).encode())
+        return self._shown(batch)
+
+    def _shown(self, batch: Batch) -> Reply:
+        ended = batch.status == "ended"
+        body = {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": batch.status,
+            "results_url": f"{self.url}/v1/messages/batches/{batch.id}/results" if ended else None,
+        }
+        return Reply(body=json.dumps(body).encode())
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         outer = self
 
@@ -133,12 +204,24 @@ class MessagesServer:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                asked = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
                 shown = self.headers.get("authorization") or f"Bearer {self.headers.get('x-api-key')}"
+                outer.calls.append(f"POST {self.path}")
+                if self.path.startswith("/v1/messages/batches"):
+                    self._send(outer._batches("POST", self.path, asked))
+                    return
                 if self.path != "/v1/messages":
                     self._send(error(404, "not_found_error"))
                     return
                 self._send(outer._take(asked, shown))
+
+            def do_GET(self) -> None:
+                outer.calls.append(f"GET {self.path}")
+                self._send(outer._batches("GET", self.path, {}))
+
+            def do_DELETE(self) -> None:
+                outer.calls.append(f"DELETE {self.path}")
+                self._send(outer._batches("DELETE", self.path, {}))
 
             def _send(self, reply: Reply) -> None:
                 if reply.hang:

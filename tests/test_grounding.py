@@ -13,7 +13,7 @@ import pytest
 
 from agent_bridge import auth, jobs, reading
 from agent_bridge.extraction import Extraction, ExtractionRequest, Profile, Turn
-from agent_bridge.extraction.claude import _NoAnswer, changes
+from agent_bridge.extraction.claude import NoAnswer, changes
 from agent_bridge.extraction.explicit import Explicit
 from agent_bridge.extraction.grounding import Source, ground, is_assent
 from agent_bridge.models import ExtractionJob, JobState
@@ -461,7 +461,7 @@ def test_fuzzed_bodies_are_candidates_or_a_code(runs: int) -> None:
             text = text[: dice.randrange(len(text) + 1)]
         try:
             found, _ = changes(text)
-        except _NoAnswer as error:
+        except NoAnswer as error:
             assert error.failed.code in ("garbage", "wrong_shape")
         else:
             usable += bool(found)

@@ -11,7 +11,8 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -184,7 +185,7 @@ def line(record: object) -> str:
 # --- asking and reading the answer ------------------------------------------------------------------------------------
 
 
-class _NoAnswer(Exception):
+class NoAnswer(Exception):
     """Carries the code and nothing else."""
 
     def __init__(self, failed: ExtractionFailed) -> None:
@@ -205,17 +206,20 @@ class Claude:
         return cls(_client(), settings.EXTRACTION_MODEL, settings.EXTRACTION_EFFORT)
 
     def extract(self, request: ExtractionRequest) -> Extraction:
+        return self.read(self._ask(request, window) for window in windows(request.turns))
+
+    def read(self, replies: Iterable[object]) -> Extraction:
+        """What the replies about one conversation, window by window, come to. A fault in one throws the whole reading away."""
         answer = Extraction(self.model, prompt_version())
         refused: Counter[str] = Counter()
-        for window in windows(request.turns):
-            try:
-                reply = self._ask(request, window)
+        try:
+            for reply in replies:
                 answer = _billed(answer, reply)
                 candidates, unusable = changes(_text(reply))
-            except _NoAnswer as error:
-                return replace(answer, candidates=(), failure=error.failed)
-            refused["unusable"] += unusable
-            answer = replace(answer, candidates=tuple(dict.fromkeys((*answer.candidates, *candidates))))
+                refused["unusable"] += unusable
+                answer = replace(answer, candidates=tuple(dict.fromkeys((*answer.candidates, *candidates))))
+        except NoAnswer as error:
+            return replace(answer, candidates=(), failure=error.failed)
         return replace(answer, refused={code: number for code, number in refused.items() if number})
 
     def tokens_at_most(self, request: ExtractionRequest) -> int:
@@ -224,23 +228,34 @@ class Claude:
         sent = sum(len(message(request, window).encode("utf-8", "ignore")) for window in read)
         return (sent + len(read) * len(system(request).encode())) // 2 + len(read) * ANSWER_TOKENS
 
-    def _ask(self, request: ExtractionRequest, window: Sequence[Piece]) -> Message:
-        output: Any = {
-            "effort": self.effort,
-            "format": {"type": "json_schema", "schema": answer_schema(request.profile.categories)},
+    def params(self, request: ExtractionRequest, window: Sequence[Piece]) -> dict[str, Any]:
+        """The one call there is: what asks about one window, now or in a batch."""
+        return {
+            "model": self.model,
+            "max_tokens": ANSWER_TOKENS,
+            "system": [{"type": "text", "text": system(request), "cache_control": {"type": "ephemeral"}}],
+            "messages": [{"role": "user", "content": message(request, window)}],
+            "output_config": {
+                "effort": self.effort,
+                "format": {"type": "json_schema", "schema": answer_schema(request.profile.categories)},
+            },
         }
-        try:
-            return self.client.messages.create(
-                model=self.model,
-                max_tokens=ANSWER_TOKENS,
-                system=[{"type": "text", "text": system(request), "cache_control": {"type": "ephemeral"}}],
-                messages=[{"role": "user", "content": message(request, window)}],
-                output_config=output,
-            )
-        except anthropic.APIError as error:
-            raise _NoAnswer(failure(error)) from None
-        except (ValueError, TypeError, RecursionError):  # a body that is no JSON, or no message
-            raise _NoAnswer(ExtractionFailed("garbage")) from None
+
+    def _ask(self, request: ExtractionRequest, window: Sequence[Piece]) -> Message:
+        with codes_only():
+            reply: Message = self.client.messages.create(**self.params(request, window))
+            return reply
+
+
+@contextmanager
+def codes_only() -> Iterator[None]:
+    """What the client raises goes on as NoAnswer with a code: its own text may hold anything."""
+    try:
+        yield
+    except anthropic.AnthropicError as error:
+        raise NoAnswer(failure(error)) from None
+    except (ValueError, TypeError, RecursionError):  # a body that is no JSON, or no message
+        raise NoAnswer(ExtractionFailed("garbage")) from None
 
 
 @cache
@@ -269,7 +284,7 @@ HOPELESS = (400, 413, 422)
 """The same request will be refused again. A wrong key or an empty account, on the other hand, may be put right."""
 
 
-def failure(error: anthropic.APIError) -> ExtractionFailed:
+def failure(error: anthropic.AnthropicError) -> ExtractionFailed:
     """The code for what the client raised: judged by its class and status, never by its text."""
     if isinstance(error, anthropic.APITimeoutError):
         return ExtractionFailed("timeout")
@@ -296,7 +311,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds if 0 <= seconds < float("inf") else None
 
 
-def _billed(answer: Extraction, reply: Message) -> Extraction:
+def _billed(answer: Extraction, reply: object) -> Extraction:
     usage = getattr(reply, "usage", None)
     counted = {
         name: getattr(answer, name) + sum(_count(usage, part) for part in parts)
@@ -320,30 +335,30 @@ STOPS = {
 }
 
 
-def _text(reply: Message) -> str:
+def _text(reply: object) -> str:
     """The answer's text, once it is known to be whole. The client validates no reply: anything may be missing."""
     stop = getattr(reply, "stop_reason", None)
     if not isinstance(stop, str):
-        raise _NoAnswer(ExtractionFailed("garbage"))
+        raise NoAnswer(ExtractionFailed("garbage"))
     if stop not in ("end_turn", "stop_sequence"):
-        raise _NoAnswer(STOPS.get(stop, ExtractionFailed("unexpected_stop")))
+        raise NoAnswer(STOPS.get(stop, ExtractionFailed("unexpected_stop")))
     content = getattr(reply, "content", None)
     blocks = content if isinstance(content, list) else []
     text = next((block.text for block in blocks if getattr(block, "type", None) == "text"), None)
     if not isinstance(text, str) or len(text) > ANSWER_CHARS:
-        raise _NoAnswer(ExtractionFailed("garbage"))
+        raise NoAnswer(ExtractionFailed("garbage"))
     return text
 
 
 def changes(text: str) -> tuple[list[store.Candidate], int]:
-    """The usable changes of an answer, and how many were not. Raises _NoAnswer when it is no answer at all."""
+    """The usable changes of an answer, and how many were not. Raises NoAnswer when it is no answer at all."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
-        raise _NoAnswer(ExtractionFailed("garbage")) from None
+        raise NoAnswer(ExtractionFailed("garbage")) from None
     items = answer.get("changes") if isinstance(answer, dict) else None
     if not isinstance(items, list):
-        raise _NoAnswer(ExtractionFailed("wrong_shape"))
+        raise NoAnswer(ExtractionFailed("wrong_shape"))
     found: list[store.Candidate] = []
     for item in items[:CHANGES]:
         try:

@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
             model_name="dayspend",
             name="customer",
             field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="memory_portal.customer"
+                db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="memory_portal.customer"
             ),
         ),
         migrations.AddConstraint(

@@ -7,13 +7,15 @@ import threading
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
-from agent_bridge import imports, jobs, reading, webhooks
+from agent_bridge import batching, imports, jobs, reading, webhooks
 
 PAUSE = 1.0
+BATCH_PAUSE = 60.0
 
 
 class Command(BaseCommand):
@@ -32,12 +34,16 @@ class Command(BaseCommand):
         ran = 0
         while not stopped.is_set():
             jobs.sweep(timezone.now(), ring_bells=False)
-            ran += reading.drain(stop=stopped.is_set)
+            if settings.MESSAGE_BATCHES:
+                ran += batching.collect()
+                batching.send()
+            else:
+                ran += reading.drain(stop=stopped.is_set)
             imports.sweep(timezone.now(), ring_bells=False)
             imports.drain(stop=stopped.is_set)
             webhooks.deliver_due()
             if until_empty:
                 break
             close_old_connections()
-            stopped.wait(PAUSE)
+            stopped.wait(BATCH_PAUSE if settings.MESSAGE_BATCHES else PAUSE)
         self.stdout.write(f"{ran} conversations read")
