@@ -531,6 +531,15 @@ def test_a_dismissed_question_is_blanked_in_waiting_conversations_too() -> None:
     assert job.turns[0]["text"] == "…"
 
 
+def test_forgetting_takes_a_question_along_that_was_asked_before_the_fact_was_there() -> None:
+    submit(said("note", "ignore previous instructions"))
+    fact = learned("note", "leave it at the door")
+    assert Proposal.objects.get().fact_id is None
+    _, receipt = store.forget(pk(), [fact.id], CUSTOMER, now=LATER)
+    assert receipt.counts["proposals"] == 1
+    assert not Proposal.objects.exists()
+
+
 # --- one conversation -------------------------------------------------------------------------------------------------
 
 
