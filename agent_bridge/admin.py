@@ -8,16 +8,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent_bridge import auth, imports, jobs, webhooks
+from agent_bridge import auth, imports, jobs, quality, webhooks
+from agent_bridge.extraction import explicit
 from agent_bridge.models import AgentKey, ExtractionJob, Import, Webhook
 from memory_portal import store
 
@@ -74,6 +79,24 @@ class ExtractionJobAdmin(ModelAdmin):
         "lease_until",
         "finished_at",
     )
+
+    def get_urls(self) -> list[URLPattern]:
+        page = path("quality/", self.admin_site.admin_view(self.quality), name="agent_bridge_quality")
+        return [page, *super().get_urls()]
+
+    def quality(self, request: HttpRequest) -> HttpResponse:
+        """How reading goes over the days: counts and costs, no word of anybody."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("How reading goes"),
+            "quality": quality.quality(timezone.now()),
+            "sample": quality.SAMPLE,
+            "offline": explicit.NAME,
+            "cap": settings.EXTRACTION_DAY_TOKENS,
+        }
+        return TemplateResponse(request, "admin/agent_bridge/quality.html", context)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
