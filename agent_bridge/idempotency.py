@@ -50,11 +50,11 @@ def once(
         if not _alone(key, name):
             raise Problem("idempotency_in_flight", headers={"Retry-After": "1"})
         done = IdempotencyKey.objects.filter(agent_key=key, key=name).first()
-        # Nothing is written before the effect: its transaction must not get its id before it holds the customer's row.
-        if done is None or done.created_at <= now - KEPT:
+        if done is not None and done.created_at <= now - KEPT:
+            done.delete()
+            done = None
+        if done is None:
             written = write()
-            if done is not None:
-                done.delete()
             IdempotencyKey.objects.create(
                 agent_key=key,
                 key=name,

@@ -4,7 +4,7 @@ In: the body of an upload and the agent's key. Out: Import and ImportLine rows a
 rows are the truth: a line is decided in the transaction that writes its fact, so that a worker may die between any two and nothing
 is done twice. What the customer takes back meanwhile is taken out of the lines that wait.
 
-Locks are taken in one order, the customer's row before a line's, and nothing is written before the customer's row is held.
+Locks are taken in one order, the customer's row before a line's.
 """
 
 from __future__ import annotations

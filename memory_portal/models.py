@@ -155,10 +155,12 @@ class FactRevision(models.Model):
         return f"version {self.version} of fact {self.fact_id}"
 
 
-class CurrentTransaction(models.Func):
-    """The id of the transaction that writes, its 64 bits; subtransactions share it."""
+class FeedOrder(models.Func):
+    """The writing transaction's id, or a later one that had ended by then: why, store/feed.py tells."""
 
-    template = "(pg_current_xact_id()::text::bigint)"
+    template = (
+        "(GREATEST(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1))"
+    )
     output_field = models.BigIntegerField()
 
 
@@ -172,7 +174,7 @@ TOLD = (
 class FactEvent(models.Model):
     """Something happened. Append-only; ids, keys, codes, times and the actor, never a value.
 
-    `xid` is the writing transaction, for the feed's order; events older than the feed have none.
+    `xid` is its place in the feed, before `id`; events older than the feed have none.
     """
 
     customer = models.ForeignKey(
@@ -187,7 +189,7 @@ class FactEvent(models.Model):
     actor_kind = models.CharField(max_length=8, choices=ActorKind.choices)
     actor_id = models.CharField(max_length=64, blank=True)
     agent = models.CharField(max_length=64, blank=True)
-    xid = models.BigIntegerField(null=True, editable=False, db_default=CurrentTransaction())
+    xid = models.BigIntegerField(null=True, editable=False, db_default=FeedOrder())
 
     class Meta:
         verbose_name = _("event")

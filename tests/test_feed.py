@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -163,6 +165,45 @@ def test_what_commits_late_is_not_passed_over(agent: Agent) -> None:
     finally:
         slow.close()
     assert told(client, f"?after={at_once['next']}") == [("alice", "corrected", "late"), ("bob", "added", "meal")]
+
+
+def test_while_many_write_at_once_a_follower_misses_nothing_and_sees_each_customer_in_order() -> None:
+    writers, rounds = 6, 40
+    names = [f"customer-{number}" for number in range(4)]
+    for name in names:
+        store.submit(subject(name), [], ASSISTANT, now=timezone.now())
+    broke: list[BaseException] = []
+
+    def write(number: int) -> None:
+        dice = random.Random(number)
+        try:
+            for turn in range(rounds):
+                name = dice.choice(names)
+                with transaction.atomic():  # others commit between the first and the last of it
+                    for part in range(dice.choice([1, 1, 3])):
+                        writes(f"key_{number}_{turn}_{part}", f"value {number} {turn} {part}", name=name)
+        except BaseException as error:
+            broke.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    seen: list[store.Change] = []
+    page, after, pages = store.changes("airline", "a", "", limit=1), "", 0
+    while any(thread.is_alive() for thread in threads) or page.more or page.changes:
+        page = store.changes("airline", "a", after, limit=7)
+        seen += page.changes
+        after, pages = page.next, pages + 1
+    for thread in threads:
+        thread.join()
+    assert not broke
+    assert sorted(change.id for change in seen) == list(FactEvent.objects.order_by("pk").values_list("pk", flat=True))
+    for name in names:
+        mine = [change.id for change in seen if change.subject_id == name]
+        assert mine == sorted(mine)
+    print(f"{len(seen)} changes of {writers} writers followed in {pages} pages")
 
 
 def test_one_transactions_changes_come_together_savepoints_too(agent: Agent) -> None:

@@ -1,4 +1,4 @@
-"""Events say which transaction wrote them, so that the feed to agents misses none, and of which category the fact was.
+"""Events say when their transaction wrote them, in transaction ids, so that the feed to agents misses none, and of which category the fact was.
 
 The column first and its default afterwards: in one step every old row would get the migration's own transaction. Neither step
 rewrites the table or looks at a row.
@@ -11,7 +11,8 @@ import memory_portal.models
 ADD = """
 SET LOCAL lock_timeout = '2s';
 ALTER TABLE memory_portal_factevent ADD COLUMN xid bigint NULL;
-ALTER TABLE memory_portal_factevent ALTER COLUMN xid SET DEFAULT (pg_current_xact_id()::text::bigint);
+ALTER TABLE memory_portal_factevent ALTER COLUMN xid SET DEFAULT
+    (GREATEST(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1));
 ALTER TABLE memory_portal_factevent ADD COLUMN category varchar(32) NOT NULL DEFAULT '';
 """
 
@@ -35,7 +36,7 @@ class Migration(migrations.Migration):
                     "factevent",
                     "xid",
                     models.BigIntegerField(
-                        null=True, editable=False, db_default=memory_portal.models.CurrentTransaction()
+                        null=True, editable=False, db_default=memory_portal.models.FeedOrder()
                     ),
                 ),
             ],

@@ -3,8 +3,10 @@
 In: a profile, an agent and a cursor. Out: Changes and the next cursor. Raw SQL like shelf; imports enums, errors and types.
 
 Ids are handed out before transactions commit, so that a reader who goes by id alone walks past rows that become visible behind
-it. Each event carries the id of its transaction; a page ends below the oldest transaction still running, where nothing can appear
-any more. Per customer this is also the order in which it happened: a transaction gets its id once it holds the customer's row.
+it. Each event carries a transaction id, `xid`; a page ends below the oldest transaction still running, where nothing can appear
+any more. It is no smaller than the writer's own, so that this holds, and no smaller than that of any transaction which had ended
+when the event was written: whoever waits for a customer's row may have got an id before somebody else wrote. So the events of one
+customer stand in the order in which they happened, and by `id` where `xid` is the same.
 
 One index over (transaction, id), and of the events only those told here, serves every profile: a page looks at no more than SCAN
 rows of it and moves its cursor past the rows of others. A BRIN index would be smaller and could not end a page early.
