@@ -24,7 +24,6 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from agent_bridge import spend
 from agent_bridge.celery import app, lease_seconds
@@ -348,13 +347,13 @@ def drop(job: ExtractionJob, now: datetime) -> bool:
 # --- what the customer takes back -------------------------------------------------------------------------------------
 
 
-def on_withdrawn(sender: object, *, customer_id: int, what: str, texts: Iterable[str], **kwargs: Any) -> int:
+def on_withdrawn(
+    sender: object, *, customer_id: int, what: str, texts: Iterable[str], now: datetime, **kwargs: Any
+) -> int:
     """Receiver of the store's `withdrawn`, in the customer's own transaction. Returns how many jobs were discarded."""
     jobs = ExtractionJob.objects.filter(customer=customer_id)
     if what != "forgotten":
-        return jobs.filter(state__in=(*OPEN, JobState.PARKED)).update(
-            **_ended(JobState.DISCARDED, what, timezone.now())
-        )
+        return jobs.filter(state__in=(*OPEN, JobState.PARKED)).update(**_ended(JobState.DISCARDED, what, now))
     needles = [_needle(text) for text in texts if text]
     if needles:
         for job in jobs.exclude(turns=[]).select_for_update():

@@ -113,13 +113,12 @@ def spent(extraction: Extraction, reserved: int) -> int:
 def request_for(job: ExtractionJob, turns: tuple[Turn, ...], now: datetime) -> ExtractionRequest:
     """What an extractor is told: the words, the facts held, the names that stay forgotten. Never who it is."""
     held = store.facts(job.customer, now=now)
-    buried = job.customer.tombstones.filter(reason="forgotten").values_list("key", flat=True).distinct()
     return ExtractionRequest(
         profile=profile(job.profile),
         turns=turns,
         now=now,
         held=tuple(Known(fact.key, fact.value, fact.category) for fact in held),
-        forgotten_keys=tuple(sorted(buried)),
+        forgotten_keys=store.forgotten_keys(job.customer_id),
         max_new_facts=store.current_policy().limits.max_new_facts,
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from agent_bridge import demo, reading
 from agent_bridge.extraction.explicit import Explicit
+from agent_bridge.management.commands.demo import empty_mailbox
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import Reason
@@ -86,3 +88,11 @@ def test_a_second_start_keeps_keys_and_data(now: datetime) -> None:
     run(now)
     assert remembered(now) == before
     assert AgentKey.objects.count() == len(demo.AGENTS)
+
+
+def test_starting_afresh_empties_the_broker_and_keeps_its_folders(tmp_path: Path) -> None:
+    for folder in ("bell", "control"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.message").touch()
+    empty_mailbox(tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["bell", "control"]

@@ -512,7 +512,8 @@ def test_forgetting_everything_discards_waiting_and_parked_jobs_and_says_how_man
     waiting = hand_over(session="s-2")
     receipt = store.clear(SUBJECT, themselves(), now=now)
     assert receipt.counts["conversations"] == 2
-    assert all((fresh(job).state, fresh(job).turns) == (JobState.DISCARDED, []) for job in (parked, waiting))
+    ended = {(fresh(job).state, str(fresh(job).turns), fresh(job).finished_at) for job in (parked, waiting)}
+    assert ended == {(JobState.DISCARDED, "[]", now)}
 
 
 @pytest.mark.parametrize("what", ["clear", "pause"])
@@ -547,6 +548,18 @@ def test_blanking_a_short_value_spares_other_words(hand_over: Callable[..., Extr
     assert jobs._blanked("size 11 of 2011, M for Madrid", [jobs._needle("11"), jobs._needle("M")]) == (
         "size … of 2011, … for Madrid"
     )
+
+
+def test_an_extractor_is_told_the_names_of_what_was_forgotten_and_no_value(
+    hand_over: Callable[..., ExtractionJob], now: datetime
+) -> None:
+    run(hand_over(), now)
+    store.forget(customer().pk, [store.facts(customer(), now=now)[0].id], themselves(), now=now)
+    extractor = Says()
+    run(hand_over("I like tea.", session="s-2"), now, extractor)
+    (asked,) = extractor.asked
+    assert (asked.forgotten_keys, asked.held) == (("seat_preference",), ())
+    assert "aisle" not in repr(asked)
 
 
 # --- staff ------------------------------------------------------------------------------------------------------------

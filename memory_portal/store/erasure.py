@@ -31,7 +31,7 @@ def erase(customer: int, actor: Actor, *, now: datetime) -> Receipt:
         row = desk.customer
         discarded = sum(
             int(count or 0)
-            for _receiver, count in withdrawn.send(sender=Customer, customer_id=row.pk, what="erased", texts=[])
+            for _receiver, count in withdrawn.send(sender=Customer, customer_id=row.pk, what="erased", texts=[], now=now)
         )
         counts = {
             "facts": MemoryFact.objects.of(row).count(),

@@ -72,7 +72,7 @@ withdrawn = Signal()
 """Sent inside the transaction when the customer takes back what work in flight may rest on.
 
 Arguments: `customer_id`; `what`, one of "cleared", "learning_paused", "forgotten", "erased"; `texts`, the values and quotes just
-erased. Receivers cancel waiting jobs and blank those texts, and return how many jobs they discarded.
+erased; `now`. Receivers cancel waiting jobs and blank those texts, and return how many jobs they discarded.
 """
 
 CLOCK = Actor(ActorKind.SYSTEM)
@@ -603,7 +603,7 @@ def _erase(desk: Desk, rows: Sequence[MemoryFact], *, from_jobs: bool = True) ->
 def _blank(desk: Desk, said: Sequence[MemoryFact | FactRevision | Proposal]) -> None:
     """Have these values and quotes blanked in conversations that still wait to be read."""
     texts = list(dict.fromkeys(text for row in said for text in (row.value, row.source_quote) if text))
-    withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts)
+    withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts, now=desk.now)
 
 
 def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
@@ -625,7 +625,7 @@ def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
 
 
 def _withdraw(desk: Desk, what: str) -> int:
-    answers = withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what=what, texts=[])
+    answers = withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what=what, texts=[], now=desk.now)
     return sum(int(count or 0) for _receiver, count in answers)
 
 

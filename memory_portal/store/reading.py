@@ -163,6 +163,12 @@ def tombstones(customer_id: int) -> list[Forgotten]:
     return list(latest.values())
 
 
+def forgotten_keys(customer_id: int) -> tuple[str, ...]:
+    """The names of what the customer had us forget: what an extractor is told of it."""
+    buried = Tombstone.objects.filter(customer=customer_id, reason=TombstoneReason.FORGOTTEN)
+    return tuple(buried.order_by("key").values_list("key", flat=True).distinct())
+
+
 @dataclass(frozen=True, slots=True)
 class Agreed:
     """A consent in force: the wording agreed to, and when."""

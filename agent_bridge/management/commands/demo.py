@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -87,12 +86,14 @@ def start_afresh() -> None:
         raise CommandError("--reset only empties the embedded database; unset DATABASE_URL or empty yours by hand")
     with connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    for name in ("broker", "secrets/demo_agent_key"):
-        path = settings.VAR / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    empty_mailbox(settings.VAR / "broker")
+    (settings.VAR / "secrets" / "demo_agent_key").unlink(missing_ok=True)
+
+
+def empty_mailbox(broker: Path) -> None:
+    """The folders stay: they were made when this process began, and nobody makes them again."""
+    for message in broker.glob("*/*"):
+        message.unlink(missing_ok=True)
 
 
 def staff_password() -> str:
