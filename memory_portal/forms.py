@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import RequestLoginCodeForm
+from allauth.core import context, ratelimit
 from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -269,7 +271,14 @@ class SignInForm(RequestLoginCodeForm):  # type: ignore[misc]  # allauth has no 
 
     def clean_email(self) -> str:
         email: str = super().clean_email()  # counts the attempt
+        request, adapter = context.request, get_adapter()
+        here = f"{email.lower()} {adapter.get_client_ip(request)}"
+        if not ratelimit.consume(request, action="sign_in_from_here", key=here):
+            raise adapter.validation_error("too_many_login_attempts")
         self._user = store.user_of_email(email)
+        if self._user is None:  # the same work as for an address that is known, and thrown away
+            unsent = {"request": request, "email": email, "code": adapter.generate_login_code()}
+            adapter.render_mail("account/email/login_code", email, unsent)
         return email
 
 

@@ -68,7 +68,7 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 INSTALLED_APPS = [
     "memory_portal",
     "agent_bridge",
-    "django.contrib.admin",
+    "memory_portal.staff.StaffConfig",  # Django's admin behind a second factor
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.postgres",
@@ -81,6 +81,8 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
 ]
 
 MIDDLEWARE = [
@@ -131,6 +133,8 @@ if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
 DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 # Prepared statements save a third of the database's work; Django leaves them off.
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=1)
+# Counts tries and marks codes as used, so it is one for all processes.
+CACHES = {"default": env.cache_url("CACHE_URL", default="dbcache://memory_portal_cache")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 MEMORY_POLICY = Path(env.str("MEMORY_POLICY", default=str(BASE_DIR / "memory_policy.toml")))
@@ -168,6 +172,48 @@ ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_RATE_LIMITS = {
+    "request_login_code": "20/h/ip,3/m/key",
+    "sign_in_from_here": "10/h/key",  # the key is the e-mail address with the place it is typed at: nobody locks out the owner
+    "staff_sign_in": "20/h/ip,10/h/key",
+    "reauthenticate": "10/m/user",
+}
+ALLAUTH_TRUSTED_PROXY_COUNT = env.int(
+    "TRUSTED_PROXIES", default=0
+)  # how many stand before this site and add X-Forwarded-For
+
+# Sign-in with the company's own account: an OpenID Connect provider, whose claim names the customer as the host does.
+SOCIALACCOUNT_ADAPTER = "memory_portal.views.company.CompanyAdapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="").rstrip("/")
+OIDC_PROFILE = env.str("OIDC_PROFILE", default="")  # whose customers they are; the policy's default profile otherwise
+if OIDC_ISSUER:
+    if PRODUCTION and not OIDC_ISSUER.startswith("https://"):
+        raise ImproperlyConfigured("OIDC_ISSUER must be an https:// address when ENVIRONMENT is production")
+    SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {
+            "APPS": [
+                {
+                    "provider_id": "company",
+                    "name": "company",
+                    "client_id": env.str("OIDC_CLIENT_ID"),
+                    "secret": env.str("OIDC_CLIENT_SECRET"),
+                    "settings": {
+                        "server_url": OIDC_ISSUER,
+                        "uid_field": env.str("OIDC_SUBJECT_CLAIM", default="sub"),
+                        "fetch_userinfo": False,
+                        "oauth_pkce_enabled": True,
+                        "scope": ["openid"],
+                    },
+                }
+            ]
+        }
+    }
+
+MFA_ADAPTER = "memory_portal.views.entry.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_TOLERANCE = 1  # a phone's clock may be half a minute off
+STAFF_MFA = env.bool("STAFF_MFA", default=PRODUCTION)
 
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
@@ -226,7 +272,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
-        "form-action": [SELF],
+        # Where a form leads on to counts, too: the company's sign-in is one of them.
+        "form-action": [SELF, *env.list("OIDC_FORM_ACTION", default=[OIDC_ISSUER] if OIDC_ISSUER else [])],
         "base-uri": [NONE],
         "object-src": [NONE],
         "frame-ancestors": [NONE],

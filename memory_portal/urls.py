@@ -4,7 +4,18 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from memory_portal.views import activity, assistant, entry, facts, privacy, stepup, suggestions, take
+from memory_portal.views import (
+    activity,
+    assistant,
+    company,
+    entry,
+    facts,
+    privacy,
+    second_step,
+    stepup,
+    suggestions,
+    take,
+)
 
 urlpatterns = [
     path("", facts.facts, name="facts"),
@@ -56,6 +67,17 @@ urlpatterns = [
     path("sign-out/", entry.sign_out, name="account_logout"),
     path("enter/<str:token>", entry.enter, name="enter"),
     path("language", set_language, name="set_language"),
+    path("two-step/", second_step.two_step, name="mfa_index"),
+    path("two-step/on", second_step.activate, name="mfa_activate_totp"),
+    path("two-step/off", second_step.deactivate, name="mfa_deactivate_totp"),
+    path("two-step/spare-codes", second_step.recovery_codes, name="mfa_view_recovery_codes"),
+    path("two-step/new-spare-codes", second_step.new_recovery_codes, name="mfa_generate_recovery_codes"),
+    path("sign-in/<slug:provider_id>/go", company.go, name="openid_connect_login"),
+    path("sign-in/<slug:provider_id>/back", company.come_back, name="openid_connect_callback"),
+    path("sign-in/not-done", company.not_done, name="socialaccount_login_cancelled"),
+    path("sign-in/second-step/", second_step.authenticate, name="mfa_authenticate"),
+    path("confirm/second-step/", second_step.prove, name="mfa_reauthenticate"),
+    path("admin/second-step/", second_step.staff_second_step, name="staff_second_step"),
     path("admin/", admin.site.urls),
     path("bridge/", include("agent_bridge.urls")),
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
@@ -39,6 +39,13 @@ def agent(db: None) -> Callable[..., Client]:
         return Client(headers={"Authorization": f"Bearer {key}"})
 
     return signed_in
+
+
+@pytest.fixture(scope="session", autouse=True)
+def limits_of_this_process() -> Iterator[None]:
+    """Tries are counted in memory here: the site counts them in a table, which tests without a database lack."""
+    with override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}):
+        yield
 
 
 @pytest.fixture

@@ -5,11 +5,15 @@ Only the routes in urls.py exist: no sign-up, no password, no address of one's o
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import record_authentication
 from allauth.account.views import ConfirmLoginCodeView, LogoutView, RequestLoginCodeView
+from allauth.mfa.adapter import DefaultMFAAdapter
+from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse
@@ -52,12 +56,42 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             store.note(customer.pk, EventKind.SIGNED_IN, acting(customer), now=timezone.now())
         return super().post_login(request, user, **kwargs)
 
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        return False  # `recently_signed_in` stands before every view that would ask
+
     def is_open_for_signup(self, request: Any) -> bool:
         return False
 
 
+class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no annotations
+    """Secrets of the second step are kept encrypted, under a key drawn from SECRET_KEY and its fallbacks."""
+
+    error_messages: ClassVar = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": _("That code is not right, or it was used already. Wait for the next one."),
+    }
+
+    def encrypt(self, text: str) -> str:
+        return self._box().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return self._box().decrypt(encrypted_text.encode()).decode()
+
+    @staticmethod
+    def _box() -> MultiFernet:
+        secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+        keys = [hashlib.sha256(b"memory_portal.second_step\0" + secret.encode()).digest() for secret in secrets]
+        return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in keys])
+
+    def get_totp_issuer(self) -> str:
+        return str(settings.BRAND_NAME or "Memory Portal")
+
+
 class RequestCode(RequestLoginCodeView):  # type: ignore[misc]  # allauth has no annotations
     form_class = SignInForm
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "company": bool(settings.OIDC_ISSUER)}
 
 
 @require_http_methods(["GET", "POST"])
