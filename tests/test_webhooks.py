@@ -531,6 +531,34 @@ def test_the_tick_rings_for_those_that_have_something_to_be_told(key: AgentKey) 
 
 
 @pytest.mark.django_db(transaction=True)
+def test_on_another_database_server_it_hears_all_again_rather_than_nothing(key: AgentKey) -> None:
+    writes("meal", "fish")
+    hook, secret = made()
+    writes("seat")
+    raw = base64.urlsafe_b64decode(hook.cursor)
+    Webhook.objects.update(cursor=base64.urlsafe_b64encode(raw[:1] + bytes(4) + raw[5:]).decode())
+    assert webhooks.ring_due(timezone.now()) == 1
+    host = Host(Clock(timezone.now()), secret)
+    assert run(host) == 2
+    assert run(host) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_secret_whose_pepper_is_gone_delivers_nothing_and_says_so(key: AgentKey, settings: Any) -> None:
+    hook, secret = made()
+    writes("seat")
+    old = settings.AGENT_KEY_PEPPER
+    settings.AGENT_KEY_PEPPER = "2:another pepper of thirty-two characters"
+    host = Host(Clock(timezone.now()), secret)
+    assert run(host) == 0
+    hook.refresh_from_db()
+    assert (hook.last_code, host.tried) == ("secret_gone", 0)
+    settings.AGENT_KEY_PEPPER = f"2:another pepper of thirty-two characters,1:{old}"
+    webhooks.resume(hook, host.clock())
+    assert run(host) == 1
+
+
+@pytest.mark.django_db(transaction=True)
 def test_an_address_inside_is_refused_when_it_is_called(key: AgentKey) -> None:
     hook, _ = webhooks.create("https://localhost/hooks", AGENT, PROFILE, now=timezone.now())
     writes("seat")
