@@ -26,7 +26,13 @@ def learned(key: str = "seat", value: str = "aisle seats", **kwargs: object) -> 
     said = kwargs.pop("said_at", NOW)
     assert hasattr(said, "tzinfo")
     made = store.draft(
-        key=key, value=value, category="preference", origin=Origin.EXTRACTION, said_at=said, now=said, source_quote=value
+        key=key,
+        value=value,
+        category="preference",
+        origin=Origin.EXTRACTION,
+        said_at=said,
+        now=said,
+        source_quote=value,
     )
     store.submit(ALICE, [made], JOB, now=said)
 
