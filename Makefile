@@ -10,8 +10,11 @@ RUN := $(BIN)/python
 demo: .venv/.runtime
 	@$(RUN) manage.py demo $(ARGS)
 
+# How far the long tests go: a quick look in `make test`, the promised figures in `make check`.
+CHECKED := RACE_RUNS=1000 MACHINE_RUNS=200
+
 test: .venv/.dev
-	@VAR_DIR=var/test $(RUN) -m pytest -m "not deep" $(ARGS)
+	@VAR_DIR=var/test $(RUN) -m pytest -m "not deep" -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
@@ -20,7 +23,7 @@ check: .venv/.dev
 	VAR_DIR=var/test $(BIN)/mypy
 	VAR_DIR=var/test $(RUN) manage.py makemigrations --check --dry-run
 	VAR_DIR=var/test ./deploy/check
-	$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
+	$(CHECKED) $(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 	$(RUN) -m coverage report --include="memory_portal/store/*" --fail-under=100 --skip-covered --show-missing
 
 check-deep: check

@@ -25,7 +25,7 @@ from memory_portal.store import Actor, Draft, Subject
 from memory_portal.store.contract import MemoryFact
 from tests.conftest import NOW
 
-RUNS = int(os.environ.get("MACHINE_RUNS", "200"))
+RUNS = int(os.environ.get("MACHINE_RUNS", "50"))
 KEYS = ["seat", "drink", "style", "allergy"]
 CATEGORY = {"seat": "preference", "drink": "constraint", "style": "context", "allergy": "safety"}
 LIFE = {"preference": timedelta(days=365), "constraint": timedelta(days=730), "context": timedelta(days=365)}

@@ -20,7 +20,7 @@ from memory_portal.enums import ActorKind, FactState, FreezeReason, Origin
 from memory_portal.store import Actor, Draft, Fact, Subject
 from tests.conftest import NOW
 
-RUNS = int(os.environ.get("RACE_RUNS", "1000"))
+RUNS = int(os.environ.get("RACE_RUNS", "200"))
 CUSTOMER = Actor(ActorKind.CUSTOMER)
 JOB = Actor(ActorKind.JOB, "job-1", "Shopping assistant")
 SAID, ACTED, WRITTEN = NOW, NOW + timedelta(seconds=1), NOW + timedelta(seconds=2)
