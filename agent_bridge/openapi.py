@@ -37,10 +37,37 @@ IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"},
     "description": "Any name for this one request, kept 24 hours: sent again it has no second effect.",
 }
-SEGMENTS = {
-    "subject_id": "The host's own id of the customer, percent-encoded; with a slash in it, as ~ and its base64url.",
-    "key": "The fact's name; spelled as it is, or as ~ and its base64url.",
+SEGMENTS: dict[str, dict[str, Any]] = {
+    "subject_id": {
+        "description": "The host's own id of the customer, percent-encoded; with a slash in it, as ~ and its base64url.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-.0-}][ -.0-}]*$"},
+        "example": "alice-17",
+    },
+    "key": {
+        "description": "The fact's name; spelled as it is, or as ~ and its base64url.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9][A-Za-z0-9 _-]*$"},
+        "example": "seat_preference",
+    },
 }
+"""How a plain one looks. Names in every script are taken: these patterns are for whoever makes up requests from the schema."""
+
+THE_CUSTOMER = {"subject_id": "$request.path.subject_id"}
+THE_NAMED = {"subject_id": "$request.body#/subject_id"}
+THE_FACT = {**THE_CUSTOMER, "key": "$request.path.key"}
+LINKS: dict[str, tuple[int, dict[str, dict[str, str]]]] = {
+    "open_session": (201, dict.fromkeys(("write_fact", "hand_over_turns", "read_context_for"), THE_NAMED)),
+    "write_fact": (
+        201,
+        {
+            **dict.fromkeys(("read_fact", "write_fact", "delete_fact"), THE_FACT),
+            **dict.fromkeys(("search_facts", "list_facts", "clear_facts"), THE_CUSTOMER),
+        },
+    ),
+    "delete_fact": (204, dict.fromkeys(("read_fact", "write_fact"), THE_FACT)),
+    "clear_facts": (200, dict.fromkeys(("list_facts", "read_purge_generation"), THE_CUSTOMER)),
+    "hand_over_turns": (202, {"read_job": {"job_id": "$response.body#/job_id"}}),
+}
+"""What to do next with what an operation made or removed."""
 
 
 class Bridge(NinjaAPI):
@@ -62,7 +89,7 @@ class Described(OpenAPISchema):
         path, writes = operation.path, operation.methods[0] in ("PUT", "DELETE")
         for parameter in details["parameters"]:
             if parameter["name"] in SEGMENTS:
-                parameter["description"] = SEGMENTS[parameter["name"]]
+                parameter.update(SEGMENTS[parameter["name"]])
         if path.endswith("/context"):
             details["parameters"].append(IF_NONE_MATCH)
             details["responses"][200]["content"]["text/plain"] = {"schema": {"type": "string"}}
@@ -70,6 +97,12 @@ class Described(OpenAPISchema):
             details["parameters"].append(IF_MATCH)
         if (path.startswith("/subjects/") and writes) or path.endswith(("/turns", "/facts:upsert", "/import")):
             details["parameters"].append(IDEMPOTENCY_KEY)
+        if link := LINKS.get(details["operationId"]):
+            made, following = link
+            details["responses"][made]["links"] = {
+                operation_id: {"operationId": operation_id, "parameters": known}
+                for operation_id, known in following.items()
+            }
         for status, answer in details["responses"].items():
             if status >= 400:
                 answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}

@@ -344,6 +344,18 @@ Content = Annotated[
 class Message(Moment):
     """Either Anthropic's `content` (a string or a list of blocks) or plain `text`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": ["content"],
+                    "properties": {"content": {"not": {"type": "null"}}, "text": {"type": "null"}},
+                },
+                {"required": ["text"], "properties": {"text": {"type": "string"}, "content": {"type": "null"}}},
+            ]
+        }
+    )
+
     role: Literal["user", "assistant"]
     content: Content | None = None
     text: str | None = None
