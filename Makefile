@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 RUN := $(BIN)/python
 
-.PHONY: demo test check check-deep format lock clean
+.PHONY: demo test check check-deep screenshots format lock clean
 
 demo: .venv/.runtime
 	@$(RUN) manage.py demo $(ARGS)
@@ -28,6 +28,9 @@ check: .venv/.dev
 
 check-deep: check
 	VAR_DIR=var/test $(RUN) -m pytest -m deep
+
+screenshots: .venv/.dev
+	@VAR_DIR=var/test $(RUN) -m pytest -s tests/screenshots.py
 
 eval: .venv/.dev
 	@$(RUN) -m tests.eval

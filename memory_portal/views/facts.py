@@ -237,7 +237,7 @@ def add(request: Request, customer: Customer) -> HttpResponse:
     status = 422 if form.errors else 200
     if asked_by_htmx(request):
         return retarget(render(request, "facts/add.html#form", {"form": form, "open": True}, status=status), "#add")
-    return render(request, "facts/add.html", {"form": form, "open": True}, status=status)
+    return render(request, "facts/add.html", {"form": form, "open": True, "alone": True}, status=status)
 
 
 def added(request: Request, customer: Customer, outcome: store.Outcome, now: datetime) -> HttpResponse:
