@@ -1,7 +1,7 @@
 """The truth, table by table. Values live in MemoryFact, FactRevision and Proposal and nowhere else.
 
 Rows of FactEvent and FactRead hold ids, keys, codes and times; they have no foreign key to a fact, which may be gone.
-Writing to MemoryFact happens in store/orm.py only.
+Facts are written by the store's rooms desk, orm and acts only.
 """
 
 from __future__ import annotations

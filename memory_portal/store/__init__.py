@@ -37,45 +37,32 @@ from memory_portal.store.types import (
 )
 
 if TYPE_CHECKING:
-    from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
-    from memory_portal.store.erasure import erase
-    from memory_portal.store.exporting import everything_kept
-    from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
-    from memory_portal.store.fence import block, read_out
-    from memory_portal.store.orm import (
+    from memory_portal.store.acts import (
         accept,
         add,
         choose,
         clear,
-        context,
         correct,
-        current_policy,
         dismiss,
-        embed,
-        facts,
-        find,
         forget,
         forget_session,
         freeze,
         give_consent,
         keep_until,
         lift,
-        look,
-        lookup,
-        page,
         pause,
-        preview,
-        purge_generation,
         resume,
         reviewed,
-        submit,
-        sweep,
         thaw,
-        version_of,
-        warm,
         withdraw_consent,
-        withdrawn,
     )
+    from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
+    from memory_portal.store.desk import current_policy, find, withdrawn
+    from memory_portal.store.erasure import erase
+    from memory_portal.store.exporting import everything_kept
+    from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
+    from memory_portal.store.fence import block, read_out
+    from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
         attach_email,
         customer_of_user,
@@ -108,6 +95,17 @@ if TYPE_CHECKING:
         waiting,
     )
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
+    from memory_portal.store.serving import (
+        context,
+        facts,
+        look,
+        lookup,
+        page,
+        preview,
+        purge_generation,
+        version_of,
+        warm,
+    )
     from memory_portal.store.tickets import TICKET_MINUTES, Ticket, issue_ticket, redeem, ticket
 
 _ROOMS = {
@@ -116,40 +114,28 @@ _ROOMS = {
     "exporting": ("everything_kept",),
     "feed": ("CHANGE_KINDS", "Change", "Changes", "changes"),
     "fence": ("block", "read_out"),
-    "orm": (
+    "acts": (
         "accept",
         "add",
         "choose",
         "clear",
-        "context",
         "correct",
-        "current_policy",
         "dismiss",
-        "embed",
-        "facts",
-        "find",
         "forget",
         "forget_session",
         "freeze",
         "give_consent",
         "keep_until",
         "lift",
-        "look",
-        "lookup",
-        "page",
         "pause",
-        "preview",
-        "purge_generation",
         "resume",
         "reviewed",
-        "submit",
-        "sweep",
         "thaw",
-        "version_of",
-        "warm",
         "withdraw_consent",
-        "withdrawn",
     ),
+    "desk": ("current_policy", "find", "withdrawn"),
+    "orm": ("embed", "submit", "sweep"),
+    "serving": ("context", "facts", "look", "lookup", "page", "preview", "purge_generation", "version_of", "warm"),
     "people": (
         "attach_email",
         "customer_of_user",

@@ -19,7 +19,7 @@ from django.utils import timezone
 from pydantic import BaseModel, Field
 
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
-from memory_portal.store import orm, recall, sanitise
+from memory_portal.store import acts, desk, orm, recall, sanitise, serving
 from memory_portal.store.errors import Conflict, InvalidDraft, MemoryWriteRejected, NotFound
 from memory_portal.store.types import CONSTRAINT, CONTEXT, PREFERENCE, SAFETY, Actor, Draft, Fact, Outcome, Subject
 
@@ -128,7 +128,7 @@ class DjangoMemoryStore:
         return Subject(subject_id, self._profile)
 
     def _read(self, subject_id: str, query: str) -> list[Any]:
-        facts = orm.everything(self._subject(subject_id), self._actor, now=self._clock())
+        facts = serving.everything(self._subject(subject_id), self._actor, now=self._clock())
         return [self._fact(fact) for fact in recall.matches(facts, query)]
 
     def _fact(self, fact: Fact) -> Any:
@@ -153,10 +153,10 @@ class DjangoMemoryStore:
         return outcome.decision == "forgotten"
 
     def _clear(self, subject_id: str) -> None:
-        orm.clear(self._subject(subject_id), self._actor, now=self._clock())
+        acts.clear(self._subject(subject_id), self._actor, now=self._clock())
 
     def _generation(self, subject_id: str) -> int:
-        return orm.purge_generation(self._subject(subject_id))
+        return serving.purge_generation(self._subject(subject_id))
 
 
 def upsert(subject: Subject, facts: Sequence[FactLike], actor: Actor, *, now: datetime) -> dict[str, Outcome]:
@@ -181,7 +181,7 @@ def forget_key(
     `session` is a tag; `version` is what the agent last saw of the fact, where it minds.
     """
     wish = _draft(MemoryFact.model_construct(key=key, value=""), actor, now, ChangeAction.FORGET)
-    customer = orm.find(subject)
+    customer = desk.find(subject)
     if customer is None:
         raise NotFound
     seen = {} if version is None else {wish.key: version}

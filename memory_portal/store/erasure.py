@@ -14,8 +14,8 @@ from django.db import transaction
 
 from memory_portal.enums import EventKind, Reason
 from memory_portal.models import Customer, FactRead, FactRevision, MemoryFact
+from memory_portal.store.desk import locked, withdrawn
 from memory_portal.store.errors import MemoryWriteRejected
-from memory_portal.store.orm import locked, withdrawn
 from memory_portal.store.types import Actor, Receipt
 from memory_portal.store.words import forget_texts
 
@@ -31,7 +31,9 @@ def erase(customer: int, actor: Actor, *, now: datetime) -> Receipt:
         row = desk.customer
         discarded = sum(
             int(count or 0)
-            for _receiver, count in withdrawn.send(sender=Customer, customer_id=row.pk, what="erased", texts=[], now=now)
+            for _receiver, count in withdrawn.send(
+                sender=Customer, customer_id=row.pk, what="erased", texts=[], now=now
+            )
         )
         counts = {
             "facts": MemoryFact.objects.of(row).count(),

@@ -1,0 +1,299 @@
+"""One customer at a time: the row locked, everything of theirs loaded, their events, and how facts are erased.
+
+In: a Subject or a customer's id, an Actor, the time. Out: a Desk, on which the writing rooms (orm, acts) work. Every writer
+comes here first, so that no two decisions about one person overlap. Imports models and the pure rooms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.dispatch import Signal
+
+from memory_portal.enums import (
+    ActorKind,
+    EventKind,
+    FactState,
+    Origin,
+    TombstoneReason,
+)
+from memory_portal.models import (
+    Customer,
+    FactEvent,
+    FactRevision,
+    MemoryFact,
+    Proposal,
+    Tombstone,
+)
+from memory_portal.store import policy as rules
+from memory_portal.store.errors import Conflict, NotFound
+from memory_portal.store.sanitise import value_form
+from memory_portal.store.types import (
+    Actor,
+    Buried,
+    Fact,
+    Held,
+    Receipt,
+    Subject,
+)
+from memory_portal.store.words import forget_texts
+
+log = logging.getLogger(__name__)
+
+
+withdrawn = Signal()
+"""Sent inside the transaction when the customer takes back what work in flight may rest on.
+
+Arguments: `customer_id`; `what`, one of "cleared", "learning_paused", "forgotten", "erased"; `texts`, the values and quotes just
+erased; `now`. Receivers cancel waiting jobs and blank those texts, and return how many jobs they discarded.
+"""
+
+
+CLOCK = Actor(ActorKind.SYSTEM)
+
+
+STONE_TEXT = b"memory-portal tombstone v1"
+
+
+def current_policy() -> rules.Policy:
+    return _policy(str(settings.MEMORY_POLICY))
+
+
+@lru_cache(maxsize=8)
+def _policy(path: str) -> rules.Policy:
+    return rules.read(Path(path))
+
+
+@dataclass
+class Desk:
+    """One customer's row, locked, with what was loaded of it: the only thing the writing functions below work on."""
+
+    customer: Customer
+    actor: Actor
+    now: datetime
+    held: Held
+    rows: dict[int, MemoryFact]
+    touched: bool = False
+    ended: Counter[str] = field(default_factory=Counter)
+    """What had reached its end by itself and was erased on the way in, by table."""
+
+    def mac(self, text: str) -> str:
+        return value_mac(self.customer, text)
+
+    def event(
+        self,
+        kind: EventKind,
+        *,
+        fact_id: int | None = None,
+        key: str = "",
+        category: str = "",
+        code: str = "",
+        agent: str = "",
+        actor: Actor | None = None,
+    ) -> None:
+        actor = actor or self.actor
+        self.touched = True
+        FactEvent.objects.create(
+            customer=self.customer,
+            at=self.now,
+            kind=kind,
+            fact_id=fact_id,
+            key=key,
+            category=category,
+            code=code,
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            agent=agent or (actor.name if actor.kind in (ActorKind.AGENT, ActorKind.JOB) else ""),
+        )
+
+    def row(self, fact_id: int, version: int | None = None) -> MemoryFact:
+        """The fact, if it is this customer's, alive and (where `version` is given) unchanged since it was read."""
+        row = self.rows.get(fact_id)
+        if row is None:
+            raise NotFound
+        if version is not None and row.version != version:
+            raise Conflict(snapshot(row))
+        return row
+
+    def keep(self, row: MemoryFact) -> Fact:
+        """Remember in the loaded picture what was just written."""
+        fact = snapshot(row)
+        others = tuple(held for held in self.held.facts if held.id != fact.id)
+        self.rows[row.pk] = row
+        self.held = replace(self.held, facts=tuple(sorted((*others, fact), key=lambda held: held.id)))
+        return fact
+
+    def drop(self, fact_ids: Iterable[int]) -> None:
+        gone = set(fact_ids)
+        self.rows = {pk: row for pk, row in self.rows.items() if pk not in gone}
+        self.held = replace(self.held, facts=tuple(fact for fact in self.held.facts if fact.id not in gone))
+
+
+@contextmanager
+def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool = False) -> Iterator[Desk]:
+    """The customer's row locked for one transaction. Raises NotFound for an unknown one unless `create` is set."""
+    with transaction.atomic():
+        row = _lock(customer, now, create=create)
+        desk = Desk(row, actor, now.astimezone(UTC), Held(), {})
+        _load(desk)
+        _erase_expired(desk)
+        yield desk
+        if desk.touched:  # Agents' caches hang on this number.
+            row.version += 1
+            row.save(update_fields=["version"])
+
+
+def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
+    rows = Customer.objects.select_for_update()
+    if isinstance(customer, int):
+        row = rows.filter(pk=customer).first()
+    else:
+        row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+        if row is None and create:
+            # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
+            new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
+            Customer.objects.bulk_create([new], ignore_conflicts=True)
+            row = rows.get(profile=customer.profile, subject_id=customer.subject_id)
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _load(desk: Desk) -> None:
+    customer, now = desk.customer, desk.now
+    desk.rows = {row.pk: row for row in MemoryFact.objects.of(customer).live(now).defer("vector").order_by("pk")}
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    desk.held = Held(
+        facts=tuple(map(snapshot, desk.rows.values())),
+        buried=tuple(
+            Buried(
+                key=stone.key,
+                value_mac=stone.value_mac,
+                watermark=stone.watermark,
+                quote_mac=stone.quote_mac,
+                session=stone.source_session_id,
+                dismissed=stone.reason == TombstoneReason.DISMISSED,
+            )
+            for stone in customer.tombstones.order_by("pk")
+        ),
+        learning_paused=customer.learning_paused_at is not None,
+        off_categories=frozenset(customer.no_learn_categories),
+        off_agents=frozenset(customer.no_learn_agents),
+        never_words=tuple(customer.never_words),
+        consents=frozenset(customer.consents.filter(withdrawn_at=None).values_list("purpose", flat=True)),
+        region=customer.region,
+        new_today=customer.events.filter(kind__in=(EventKind.LEARNED, EventKind.ADDED), at__gte=midnight)
+        .exclude(actor_kind=ActorKind.CUSTOMER)
+        .count(),
+        cleared_at=customer.cleared_at,
+    )
+
+
+def _erase_expired(desk: Desk) -> None:
+    """What has reached its end is gone, whether the sweeper came by or not: it must not stand in a new fact's way."""
+    over = list(MemoryFact.objects.of(desk.customer).expired(desk.now))
+    for row in over:
+        desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, category=row.category, actor=CLOCK)
+    if over:
+        erase_rows(desk, over, from_jobs=False)  # A conversation that waits may say it anew.
+    unanswered = list(desk.customer.proposals.filter(expires_at__lte=desk.now))
+    for asked in unanswered:
+        desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=asked.fact_id, key=asked.key, code=asked.reason, actor=CLOCK)
+        asked.delete()
+    desk.ended.update(facts=len(over), proposals=len(unanswered))
+
+
+def snapshot(row: MemoryFact) -> Fact:
+    return Fact(
+        id=row.pk,
+        key=row.key,
+        value=row.value,
+        category=row.category,
+        origin=Origin(row.origin),
+        state=FactState(row.state),
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        said_at=row.said_at,
+        expires_at=row.expires_at,
+        review_at=row.review_at,
+        source_session_id=row.source_session_id,
+        source_quote=row.source_quote,
+        agent=row.agent,
+        topics=tuple(row.topics),
+        locked=row.locked,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _stone_key(salt: bytes) -> bytes:
+    """Per customer, so that the same value leaves different marks with two people and no dictionary helps."""
+    return hmac.digest(settings.TOMBSTONE_KEY.encode(), STONE_TEXT + salt, "sha256")
+
+
+def value_mac(customer: Customer, text: str) -> str:
+    """128 bits of HMAC-SHA-256 over the normalised text, in hex: recognises a value again, reveals nothing of it."""
+    return hmac.new(_stone_key(bytes(customer.salt)), value_form(text).encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def forget_rows(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:
+    for row in rows:
+        bury(desk, row, TombstoneReason.FORGOTTEN)
+        desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, agent=agent)
+    return erase_rows(desk, rows)
+
+
+def bury(desk: Desk, row: MemoryFact | Proposal, reason: TombstoneReason) -> None:
+    Tombstone.objects.update_or_create(
+        customer=desk.customer,
+        key=row.key,
+        value_mac=desk.mac(row.value),
+        reason=reason,
+        defaults={
+            "quote_mac": desk.mac(row.source_quote) if row.source_quote else "",
+            "source_session_id": row.source_session_id,
+            "watermark": desk.now,
+        },
+    )
+
+
+def erase_rows(desk: Desk, rows: Sequence[MemoryFact], *, from_jobs: bool = True) -> Receipt:
+    """Remove facts and every copy: versions, quotes, questions about the same key, and their text in waiting jobs."""
+    ids, keys = [row.pk for row in rows], [row.key for row in rows]
+    former = list(FactRevision.objects.filter(fact__in=ids))
+    asked = list(desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys)))
+    desk.customer.proposals.filter(pk__in=[question.pk for question in asked]).delete()
+    MemoryFact.objects.filter(pk__in=ids).delete()
+    transaction.on_commit(forget_texts)
+    desk.drop(ids)
+    if from_jobs:
+        blank(desk, [*rows, *former, *asked])
+    counts = {"facts": len(ids), "revisions": len(former), "proposals": len(asked)}
+    return Receipt(counts, tombstones=len(ids))
+
+
+def blank(desk: Desk, said: Sequence[MemoryFact | FactRevision | Proposal]) -> None:
+    """Have these values and quotes blanked in conversations that still wait to be read."""
+    texts = list(dict.fromkeys(text for row in said for text in (row.value, row.source_quote) if text))
+    withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts, now=desk.now)
+
+
+def withdraw(desk: Desk, what: str) -> int:
+    answers = withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what=what, texts=[], now=desk.now)
+    return sum(int(count or 0) for _receiver, count in answers)
+
+
+def find(subject: Subject) -> Customer | None:
+    return Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
