@@ -75,6 +75,8 @@ app.conf.update(
     task_retry_on_worker_lost=True,
     task_time_limit=time_limit(),
     task_soft_time_limit=time_limit() - min(15.0, time_limit() / 4),
+    # Over files Celery's processes share one pipe and its lock: one that is killed with it in hand stops all the others.
+    worker_pool="threads" if settings.CELERY_BROKER_URL.startswith("filesystem:") else "prefork",
     worker_prefetch_multiplier=1,
     worker_max_tasks_per_child=500,
     worker_soft_shutdown_timeout=30.0,

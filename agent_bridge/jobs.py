@@ -39,7 +39,7 @@ BACKOFF = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(minutes=15)
 """The longest a job waits for its next try, whatever the provider asks for."""
 JITTER = 0.25
-RING_AGAIN = timedelta(seconds=15)
+RING_AGAIN = timedelta(seconds=min(15.0, lease_seconds()))
 """How long the sweep trusts a doorbell it has rung."""
 KEEP_PARKED = timedelta(hours=24)
 WINDOWS = 6

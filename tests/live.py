@@ -134,6 +134,23 @@ class Bridge:
 
 
 @contextmanager
+def redis_server(folder: Path) -> Iterator[str]:
+    """The system's Redis on a port and in a folder of its own; a test without it says how to get one."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("no Redis here: apt-get install redis-server")
+    folder.mkdir()
+    port = free_port()
+    where = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--daemonize", "no"]
+    process = subprocess.Popen([program, *where], stdout=subprocess.DEVNULL)
+    try:
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
 def chromium() -> Iterator[Browser]:
     """The system's Chromium, or Playwright's own; a test without either says how to get one."""
     path = next(filter(None, map(shutil.which, CHROMIUM)), None)

@@ -19,7 +19,7 @@ from agent_bridge.extraction import Turn
 from agent_bridge.models import ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.models import FactEvent, MemoryFact
-from tests.live import until
+from tests.live import redis_server, until
 from tests.messages_server import KEY, MessagesServer, answer, change, hang
 from tests.test_jobs import CANARY, after_the_lease, database_url
 
@@ -30,9 +30,9 @@ GOOD = answer([change(SAID, "tea", f"always buy {CANARY} tea")])
 
 
 class Worker:
-    """`celery worker -B` with one pool child, in a process group of its own."""
+    """`celery worker -B` with one thread, or over Redis one pool child, in a process group of its own."""
 
-    def __init__(self, var: Path, server: MessagesServer) -> None:
+    def __init__(self, var: Path, server: MessagesServer, broker: str = "filesystem://") -> None:
         self.log = var / "worker.log"
         self.environment = {
             **{
@@ -45,6 +45,7 @@ class Worker:
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": server.url,
             "EXTRACTOR": "claude",
+            "CELERY_BROKER_URL": broker,
         }
         self.start()
 
@@ -116,15 +117,20 @@ def test_a_lost_doorbell_is_made_up_for_by_the_sweep(
 
 
 def test_a_pool_child_killed_in_mid_read_loses_and_doubles_nothing(
-    server: MessagesServer, worker: Worker, hand_over: Callable[[], ExtractionJob]
+    server: MessagesServer, tmp_path: Path, hand_over: Callable[[], ExtractionJob]
 ) -> None:
     server.will(hang(), GOOD)
-    job = hand_over()
-    assert server.asked.wait(60)
-    for child in worker.children():
-        os.kill(child, signal.SIGKILL)
-    after_the_lease(job)
-    until(lambda: done(job), "the job")
+    with redis_server(tmp_path / "redis") as broker:
+        worker = Worker(tmp_path, server, broker)
+        try:
+            job = hand_over()
+            assert server.asked.wait(60)
+            for child in worker.children():
+                os.kill(child, signal.SIGKILL)
+            after_the_lease(job)
+            until(lambda: done(job), "the job")
+        finally:
+            worker.kill_whole()
     learned_once()
     assert len(server.requests) == 2
     assert CANARY not in worker.log.read_text()
