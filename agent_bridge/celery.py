@@ -41,7 +41,10 @@ def transport_options(broker: str) -> dict[str, Any]:
             "polling_interval": 0.05,
         }
     # A hand-over never waits long for a broker that is gone; a message comes back once its task cannot be alive.
+    # The sweep rings again, so a bell is tried once; the worker's own connection keeps trying all the same.
+    once = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0}
     return {
+        **once,
         "visibility_timeout": int(time_limit() * 2),
         "unacked_restore_throttle": 1,
         "socket_connect_timeout": 2,

@@ -10,25 +10,29 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from celery import Celery
 from django.conf import settings
 from django.db import connection, connections, transaction
 from django.test import Client
 from django.urls import reverse
 
 from agent_bridge import auth, jobs, reading
-from agent_bridge.celery import app
+from agent_bridge.celery import app, transport_options
 from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequest, Turn
 from agent_bridge.extraction.explicit import Explicit
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import ActorKind, ChangeAction, Reason
 from memory_portal.models import Customer, FactEvent, MemoryFact
+from tests.live import free_port
 from tests.messages_server import KEY, MessagesServer, answer, change, hang
 
 SUBJECT = store.Subject("alice-1", "airline")
@@ -460,6 +464,21 @@ def test_a_broker_that_is_gone_does_not_fail_the_hand_over(
         assert jobs.sweep(now + jobs.RING_AGAIN)["rung"] == 1
     assert len(list(bell.iterdir())) == 1
     assert run(job, now) == JobState.DONE
+
+
+def test_a_hand_over_does_not_wait_for_a_redis_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = f"redis://127.0.0.1:{free_port()}/0"
+    alone = Celery("alone", broker=address, set_as_current=False)
+    alone.conf.update(broker_transport_options=transport_options(address), broker_connection_timeout=2)
+    monkeypatch.setattr(jobs, "app", alone)
+    started = time.monotonic()
+    for _ in range(3):
+        jobs.ring(UUID(int=0))
+    assert time.monotonic() - started < 1
+    assert caplog.text.count("no doorbell") == 3
+    alone.close()
 
 
 def test_the_sweep_rings_once_for_a_while(
