@@ -27,7 +27,11 @@ def load(**changes: str | None) -> subprocess.CompletedProcess[str]:
     chosen = {name: value for name, value in {**SAFE, **changes}.items() if value is not None}
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "VAR_DIR") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "-c", "import memory_portal.settings as s; print('started', getattr(s, 'SESSION_COOKIE_SECURE', False))"],
+        [
+            sys.executable,
+            "-c",
+            "import memory_portal.settings as s; print('started', getattr(s, 'SESSION_COOKIE_SECURE', False))",
+        ],
         env={**kept, **chosen},
         cwd=ROOT,
         capture_output=True,
