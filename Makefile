@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 RUN := $(BIN)/python
 
-.PHONY: demo test check check-deep screenshots format lock clean
+.PHONY: demo test check check-deep eval screenshots format lock clean
 
 demo: .venv/.runtime
 	@$(RUN) manage.py demo $(ARGS)
