@@ -82,8 +82,17 @@ PALETTE = """async ([png, most]) => {
 }"""
 
 
-def small(png: bytes, blank: Page, most: int = 64) -> bytes:
-    """The same picture with the most frequent colours, one byte a pixel."""
+def small(png: bytes, blank: Page) -> bytes:
+    """With as many of its colours as fit into the limit."""
+    for most in (250, 160, 96, 64):
+        made = in_colours(png, blank, most)
+        if len(made) < LIMIT:
+            break
+    return made
+
+
+def in_colours(png: bytes, blank: Page, most: int) -> bytes:
+    """The same picture with its most frequent colours, one byte a pixel."""
     width, height, palette, text = blank.evaluate(PALETTE, [base64.b64encode(png).decode(), most])
     pixels = base64.b64decode(text)
     rows = b"".join(b"\0" + pixels[row * width : (row + 1) * width] for row in range(height))

@@ -334,7 +334,8 @@ def test_when_the_line_is_dead_the_page_says_so_and_keeps_the_text(alice: Person
     expect(page.get_by_text("You seem to be offline.")).to_be_hidden()
 
 
-PAGES = ["/", "/?select=1", "/suggestions/", "/activity/", "/control/", "/sign-in/", "/no-such-page"]
+PAGES = ["/", "/?select=1", "/suggestions/", "/activity/", "/control/", "/take/", "/take/bring", "/two-step/on",
+         "/control/close-account", "/confirm/", "/sign-in/", "/no-such-page"]  # fmt: skip
 
 
 @pytest.mark.parametrize("language", ["en", "zh-TW", "de", "ar"])
@@ -344,6 +345,7 @@ def test_no_page_scrolls_sideways_at_any_width(alice: Person, open_as: Open, wid
     alice.fact("food_allergy", "My daughter: peanuts", category="safety")
     alice.fact("yoghurt", "Erdbeer-Rhabarber-Buttermilchjoghurt-Lebensmittelunverträglichkeitsbescheinigung")
     alice.fact("link", "w" * 200, quote="w" * 200)
+    alice.proves()
     page = open_as(alice, viewport={"width": width, "height": 800}, locale=language)
     for path in PAGES:
         page.goto(path)

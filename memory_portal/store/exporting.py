@@ -32,6 +32,7 @@ SECTIONS = {
 
 LEFT_OUT_MODELS = {
     "memory_portal.Ticket": "digests of links that work once, for minutes",
+    "agent_bridge.ImportLine": "what an agent brings along, for the moments until it is decided and becomes a fact or nothing",
     "agent_bridge.DaySpend": "what reading cost us on a day",
     "auth.User": "the sign-in behind the customer: its address is the customer's, it holds nothing else of theirs",
     "auth.User_groups": "rights of staff; a customer has none",
