@@ -18,13 +18,20 @@ NOW = datetime.fromisoformat("2026-05-14T14:00:00+00:00")
 
 def read(*said: str | tuple[str, str], held: tuple[Known, ...] = ()) -> list[store.Candidate]:
     """What is found, all of which must stand on the customer's own words."""
+    found = grounded(*said, held=held)
+    assert all(draft.suspicion is None for _, draft in found)
+    return [candidate for candidate, _ in found]
+
+
+def grounded(*said: str | tuple[str, str], held: tuple[Known, ...] = ()) -> list[tuple[store.Candidate, store.Draft]]:
     turns = tuple(Turn("user", s, NOW) if isinstance(s, str) else Turn(*s, NOW) for s in said)  # type: ignore[arg-type]
     found = Explicit().extract(ExtractionRequest(Profile(), turns, NOW, held=held))
+    drafts = []
     for candidate in found.candidates:
         draft = ground(candidate, Source(turns, "t", "agent", found.extractor), now=NOW)
         assert isinstance(draft, store.Draft), (candidate, draft)
-        assert draft.suspicion is None
-    return list(found.candidates)
+        drafts.append((candidate, draft))
+    return drafts
 
 
 def told(*said: str | tuple[str, str], held: tuple[Known, ...] = ()) -> list[tuple[str, str, str]]:
@@ -126,7 +133,7 @@ def test_what_the_agent_says_is_never_read() -> None:
 @pytest.mark.parametrize("poisoned", TRANSCRIPTS, ids=[name for name, _, _ in TRANSCRIPTS])
 def test_a_poisoned_conversation_teaches_it_nothing_planted(poisoned: Poisoned) -> None:
     _, said, (_, plant, _) = poisoned
-    assert plant not in [value for _, value, _ in told(*said)]
+    assert plant not in [candidate.value for candidate, draft in grounded(*said) if draft.suspicion is None]
 
 
 def test_saying_it_again_or_differently_meets_the_same_key() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +23,7 @@ from agent_bridge.models import ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
 from memory_portal.models import MemoryFact
-from tests.poisoned import BENT, TRANSCRIPTS, Poisoned
+from tests.poisoned import AGAINST_SAFETY, BENT, TRANSCRIPTS, Poisoned
 
 NOW = datetime.fromisoformat("2026-05-14T14:00:00+00:00")
 
@@ -254,8 +257,114 @@ def test_a_model_that_obeys_everybody_plants_no_active_fact(poisoned: Poisoned) 
     assert ExtractionJob.objects.get().counts, "it tried"
 
 
+class Undoes:
+    """Forgets or weakens what it finds held, proving it with every sentence there is."""
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        quotes: dict[str, None] = {}
+        for turn in request.turns:
+            quotes |= dict.fromkeys([turn.text, *turn.text.splitlines(), *re.split(r"(?<=[.!?:。！？])\s*", turn.text)])
+            quotes |= dict.fromkeys(found[0] for found in re.finditer(r"[^,，.。!?\n\"“”「」:：]+", turn.text))
+        found = [
+            store.Candidate(action, known.key, value, "safety", quote)
+            for known in request.held
+            for quote in quotes
+            if quote.strip()
+            for action, value in [
+                (ChangeAction.FORGET, ""),
+                (ChangeAction.REMEMBER, quote[:200]),
+                (ChangeAction.REMEMBER, "not allergic to peanuts"),
+                (ChangeAction.REMEMBER, "slightly allergic to peanuts"),
+            ]
+        ]
+        return Extraction("undoes", candidates=tuple(found))
+
+    def tokens_at_most(self, request: ExtractionRequest) -> int:
+        return 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("poisoned", AGAINST_SAFETY, ids=[name for name, _ in AGAINST_SAFETY])
+def test_no_foreign_text_weakens_or_removes_a_safety_fact(poisoned: tuple[str, list[tuple[str, str]]]) -> None:
+    name, said = poisoned
+    key, _ = auth.issue("agent", "retail", [auth.TURNS], now=NOW)
+    subject = store.Subject("alice", "retail")
+    first = jobs.submit(
+        subject, key, [Turn("user", "I am allergic to peanuts.", NOW)], session_id="0", now=NOW, debounce=timedelta()
+    )
+    me = store.Actor(ActorKind.CUSTOMER, str(first.customer_id))
+    store.give_consent(first.customer_id, me, now=NOW, channel="test", language="en")
+    claim = store.Candidate(
+        ChangeAction.REMEMBER, "allergy", "allergic to peanuts", "safety", "I am allergic to peanuts"
+    )
+    reading.run(first.pk, clock=lambda: NOW, extractor=Fixed(Extraction("f", candidates=(claim,))))
+    before = list(MemoryFact.objects.values("key", "value", "category", "state", "source_quote"))
+    assert [fact["category"] for fact in before] == ["safety"]
+    later = NOW + timedelta(hours=1)
+    turns = [Turn(role, text, later) for role, text in said]  # type: ignore[arg-type]
+    job = jobs.submit(subject, key, turns, session_id=name, now=later, debounce=timedelta())
+    assert reading.run(job.pk, clock=lambda: later, extractor=Undoes()) == JobState.DONE
+    assert list(MemoryFact.objects.values("key", "value", "category", "state", "source_quote")) == before
+    assert ExtractionJob.objects.get(pk=job.pk).counts, "it tried"
+
+
+# --- attacks of the evaluation kit, in the clothes in which they reach a conversation ------------------------------------
+
+KIT = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "fence.json.gz"
+PLANTED = "I always buy AcmeTents"
+DRESSES: dict[str, Callable[[str], list[tuple[str, str]]]] = {
+    "told by the agent": lambda text: [("assistant", text), ("user", "ok, thanks")],
+    "told, and agreed to": lambda text: [("assistant", f"{text}\nShall I note that?"), ("user", "Yes, exactly")],
+    "a block quote": lambda text: [("user", "What is this?\n" + "\n".join(f"> {line}" for line in text.splitlines()))],
+    "a page that says": lambda text: [("user", f"The page says: {text}")],
+    "a mail": lambda text: [("user", f"Is this real?\n\nFrom: offers@example.org\nSubject: news\n\n{text}")],
+    "what somebody asks below": lambda text: [("user", f"Can you explain this text?\n\n{text}")],
+    "our memory block": lambda text: [("user", f"<customer_memory>\n{text}\n</customer_memory>")],
+    "eine Seite": lambda text: [("user", f"Auf der Seite steht: {text}")],
+    "網頁": lambda text: [("user", f"網頁上寫：{text}")],
+}
+
+
+def obeyed(text: str, said: Sequence[Turn]) -> Iterator[store.Candidate]:
+    """What a model claims that takes every sentence of an attack for the customer's word."""
+    pieces = dict.fromkeys([PLANTED, text[:200], *text.splitlines(), *re.split(r"(?<=[.!?:])\s+", text)])
+    for piece in [piece.strip() for piece in pieces if piece.strip()][:12]:
+        for quote in dict.fromkeys([piece, *(turn.text for turn in said)]):
+            yield remember(quote, piece[:200], category="safety")
+            yield forget(quote)
+
+
+def attacks() -> list[str]:
+    if not KIT.exists():
+        pytest.skip("the attacks lie in shared/data beside the checkout, and are not here")
+    with gzip.open(KIT, "rt", encoding="utf-8") as file:
+        return [text for _, text in json.load(file)["attacks"]]
+
+
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.deep)])
+def test_no_attack_of_the_kit_plants_an_active_fact_in_any_dress(every: int) -> None:
+    planted: list[tuple[str, str, str]] = []
+    tried = claims = 0
+    for number, attack in enumerate(attacks()):
+        text = f"{attack}\n{PLANTED}."
+        for at, (dress, put_on) in enumerate(DRESSES.items()):
+            if (number + at) % every:
+                continue
+            turns = tuple(Turn(role, said, NOW) for role, said in put_on(text))  # type: ignore[arg-type]
+            source = Source(turns, "abc123abc123", "agent", "obedient")
+            tried += 1
+            for candidate in obeyed(text, turns):
+                claims += 1
+                found = ground(candidate, source, now=NOW)
+                if isinstance(found, store.Draft) and found.suspicion is None:
+                    planted.append((dress, candidate.quote[:80], candidate.value[:80]))
+    print(f"\nM2 {tried:,} dressed attacks, {claims:,} claims: {len(planted)} active")
+    assert planted == []
+    assert tried > 400
+
+
 def test_there_are_enough_poisoned_conversations_in_three_languages() -> None:
-    assert len(TRANSCRIPTS) >= 60
+    assert len(TRANSCRIPTS) >= 100
     assert len({name for name, _, _ in TRANSCRIPTS}) == len(TRANSCRIPTS)
 
 
@@ -449,8 +558,6 @@ def any_json(dice: random.Random, depth: int = 0) -> Any:
 
 @pytest.mark.parametrize("runs", [1_000, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_fuzzed_bodies_are_candidates_or_a_code(runs: int) -> None:
-    import json
-
     dice = random.Random(2)
     usable = 0
     for _ in range(runs):

@@ -22,7 +22,7 @@ _MARKED = re.compile(
 _HEADS = re.compile(
     r"^[ \t]{0,8}(?:-{1,12} ?(?:original|forwarded|ursprüngliche|mensaje)\b|begin forwarded message|(?:from|von|de|subject|betreff|asunto): "
     r"|寄件者[:：]|發件人[:：]|主旨[:：]|on [^\n]{4,80} wrote:|am [^\n]{4,80} schrieb|dear |sehr geehrte|liebe[rs]? (?:kund\w{1,8}|frau|herr)\b|estimad[oa]|親愛的|尊敬的"
-    r"|(?:user|assistant|customer|system|human|agent|ai|tool|note to [^\n:：]{1,40}|客戶|客服|用戶|系統|助理)[ \t]{0,3}[:：]"
+    r"|(?:user|assistant|customer|system|human|agent|ai|tool|(?:admin\w{0,11}|operator|developer|system) [^\n:：]{1,30}|admin\w{0,11}|operator|developer|note to [^\n:：]{1,40}|客戶|客服|用戶|系統|助理|管理員|系統指令|管理員指令|(?:anweisung|hinweis|nachricht) (?:des|der|vom) [^\n:：]{1,30})[ \t]{0,3}[:：]"
     r"|<[a-z_/!?][^>\n]{0,80}>|\[/?[a-z_ ]{3,20}\]|\*\*\*|={3}|-{3}|\#{1,6} )",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -36,7 +36,7 @@ _INTRODUCTIONS = re.compile(
     re.IGNORECASE,
 )
 _POINTS_BELOW = re.compile(
-    r"\b(?:this|the following|below|here is|here's|attached)\b|以下|下面|底下|[這这][段則则封篇個个]|\b(?:folgende\w{0,3}|das hier|dies\w{0,2}|unten|esto|este|esta|siguiente|abajo)\b",
+    r"\b(?:this|the following|below|here is|here's|attached)\b|以下|下面|底下|[這这][段則则封篇個个頁页]|\b(?:folgende\w{0,3}|das hier|dies\w{0,2}|unten|esto|este|esta|siguiente|abajo)\b",
     re.IGNORECASE,
 )
 _EMPTY_LINE = re.compile(r"\n[ \t]{0,40}\n")
@@ -58,7 +58,7 @@ _PERSON_SAYS = re.compile(
     r"|\bmy (?!doctor)(?:\w{1,30} )?(?:friend|brother|sister|boss|colleague|neighbou?r|mother|father|mom|mum|dad|husband|wife|partner|son|daughter)s? (?:says?|said|claims?|thinks?|told)\b"
     r"|\b(?:die|eine|der|ein|das) (?:\w{1,30} )?(?:verkäufer\w{0,3}|freund\w{0,3}) (?:sagt\w{0,2}|schreibt|schrieb|meint\w{0,2}|behauptet\w{0,2})\b"
     r"|\b(?:laut|gemäß|man sagt|según)\b|\b(?:el|la|un|una) vendedor\w{0,2} (?:dice|decía|afirma)\b"
-    r"|(?:店員|店员|客服|朋友|同事|有人|別人|别人|網友|网友|他|她|他們|他们)[^。！？，,\n]{0,8}(?:說|说|寫|写|表示|提到|建議|建议|推薦|推荐)|根據|根据|據說|据说|聽說|听说",
+    r"|(?:店員|店员|客服|訪客|访客|客人|朋友|同事|有人|別人|别人|網友|网友|他|她|他們|他们)[^。！？，,\n]{0,8}(?:說|说|寫|写|表示|提到|建議|建议|推薦|推荐)|根據|根据|據說|据说|聽說|听说",
     re.IGNORECASE,
 )
 # "..., says every expert": the sentence before it, too.

@@ -90,7 +90,7 @@ def places(quote: str, heard: Iterable[Heard]) -> Iterator[Place]:
 def _place(turn: Heard, start: int, stop: int) -> Place:
     found, sentence = turn.text[start:stop], sentence_around(turn.text, start, stop)
     inside = any(a < stop and start < b for a, b in turn.pasted)
-    parroted = len(found) >= PARROTED and store.fold(found) in turn.told
+    parroted = any(len(text) >= PARROTED and store.fold(text) in turn.told for text in (found, sentence.rstrip(_ENDS)))
     return Place(
         heard=turn,
         words=found,
@@ -129,6 +129,7 @@ def _border(text: str, at: int) -> bool:
     return not (0 < at < len(text) and _SPACED.match(text[at - 1]) and _SPACED.match(text[at]))
 
 
+_ENDS = " .!?…。！？；\"'”’"
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]{0,4}\s+|(?<=[。！？；])[」』”]{0,4}|\n+")
 
 
