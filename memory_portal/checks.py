@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from memory_portal.store import semantic
-from memory_portal.store.orm import current_policy
+from memory_portal.store.desk import current_policy
 from memory_portal.store.policy import PolicyError
 
 
