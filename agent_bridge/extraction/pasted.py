@@ -68,6 +68,9 @@ _SAYS_WHO = re.compile(
 )
 _STOPS = re.compile(r"[.!?。！？\n]")
 
+_LONG = 2_000
+"""Longer quotations are looked for without a pattern, by their first mark and the last."""
+
 _FENCE = re.compile(
     r"<\s{0,3}/?\s{0,3}customer_memory\s{0,3}>.*?(?:<\s{0,3}/\s{0,3}customer_memory\s{0,3}>|\Z)",
     re.DOTALL | re.IGNORECASE,
@@ -81,6 +84,7 @@ _RECORD = re.compile(
 def pasted(text: str) -> list[Span]:
     """Spans that are quoted, pasted or reported: quotation marks, block quotes, mails, "the page says"."""
     spans = [found.span() for found in _MARKED.finditer(text)]
+    spans += _nested(text)
     spans += [(start, len(text)) for start in _beginnings(text)]
     for found in _PERSON_SAYS.finditer(text):
         stop = _STOPS.search(text, found.end())
@@ -89,6 +93,17 @@ def pasted(text: str) -> list[Span]:
         before = max((stop.end() for stop in _STOPS.finditer(text, 0, found.start())), default=0)
         spans.append((before, found.end()))
     return [*spans, *echoes(text)]
+
+
+def _nested(text: str) -> Iterator[Span]:
+    """Marks inside marks: a quotation that holds quotations ends with the last of them. What is said between two is lost."""
+    for mark, most in ('"', 2), ("```", 1):
+        first, last = text.find(mark), text.rfind(mark)
+        if text.count(mark) > most or last - first > _LONG:
+            yield first, last + len(mark)
+    if (start := text.find("<!--")) >= 0:
+        stop = text.rfind("-->")
+        yield start, stop + 3 if stop > start else len(text)
 
 
 def _beginnings(text: str) -> Iterator[int]:
