@@ -61,12 +61,14 @@ def notify(customer: Customer, what: str, **context: Any) -> None:
 
 def send_digests(now: datetime) -> int:
     """How many mails went out. Each is noted before it is sent, so that no crash makes two of one."""
-    told = store.to_be_told(now)
-    for customer, new in told:
-        store.prefer(customer.pk, mailed_at=now)
+    sent = 0
+    for customer, new in store.to_be_told(now):
+        if not store.claim_telling(customer, now):
+            continue
+        sent += 1
         with override(customer.language or settings.LANGUAGE_CODE):
             notify(customer, "digest", count=new)
-    return len(told)
+    return sent
 
 
 def brand_name(customer: Customer) -> str:

@@ -29,7 +29,7 @@ EXPORTED = {Customer, FactRevision, *(apps.get_model(label) for label in SECTION
 
 
 def personal() -> set[type[Model]]:
-    """Every table that names a customer by the host's id, or from which a chain of foreign keys leads to one or to their sign-in."""
+    """Every table that names a customer by the host's id, or from which foreign keys lead to one or to their sign-in."""
     named = {model for model in apps.get_models() if any(f.name == "subject_id" for f in model._meta.concrete_fields)}
     found: set[type[Model]] = {Customer, get_user_model(), *named}
     while True:

@@ -89,6 +89,16 @@ def test_who_asked_for_mails_gets_one_a_day_that_says_how_much_and_not_what(alic
     assert digests() == 0, "not twice a day"
 
 
+def test_two_clocks_at_once_send_one_mail(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    asks_for_mails(alice)
+    alice.fact("coffee", "Dark")
+    now = timezone.now()
+    due = store.to_be_told(now)
+    monkeypatch.setattr(store, "to_be_told", lambda now: due, raising=False)
+    assert [post.send_digests(now), post.send_digests(now)] == [1, 0]
+    assert len(mail.outbox) == 1
+
+
 def test_the_mail_speaks_the_language_in_which_it_was_asked_for(alice: Person) -> None:
     alice.client.post("/language", {"language": "de", "next": "/"})
     asks_for_mails(alice)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
         attach_email,
+        claim_telling,
         customer_of_user,
         note,
         prefer,
@@ -138,6 +139,7 @@ _ROOMS = {
     "serving": ("context", "facts", "look", "lookup", "page", "preview", "purge_generation", "version_of", "warm"),
     "people": (
         "attach_email",
+        "claim_telling",
         "customer_of_user",
         "note",
         "prefer",
@@ -224,6 +226,7 @@ __all__ = [
     "block",
     "changes",
     "choose",
+    "claim_telling",
     "clean",
     "clear",
     "consent",

@@ -109,6 +109,11 @@ def to_be_told(now: datetime) -> list[tuple[Customer, int]]:
     return [(row, row.new) for row in asked.annotate(new=learned).filter(new__gt=0).order_by("pk")]
 
 
+def claim_telling(customer: Customer, now: datetime) -> bool:
+    """Note that this one is told now; False where another clock was faster, so that no two mails say the same."""
+    return bool(Customer.objects.filter(pk=customer.pk, mailed_at=customer.mailed_at).update(mailed_at=now))
+
+
 NEWS = (EventKind.LEARNED, EventKind.ADDED, EventKind.PROPOSED)
 OWN = Q(events__actor_kind=ActorKind.CUSTOMER)
 
