@@ -82,6 +82,11 @@ class ExtractionJob(models.Model):
             models.Index(
                 fields=["run_after"], name="job_due", condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING])
             ),
+            models.Index(
+                fields=["customer", "created_at"],
+                name="job_turn",
+                condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING]),
+            ),
             models.Index(fields=["finished_at"], name="job_ended", condition=Q(finished_at__isnull=False)),
             models.Index(fields=["batch"], name="job_batched", condition=~Q(batch="")),
         ]

@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.live, pytest.mark.django_db(transaction=True)]
 LEASE = 10.0
 STARTING = 15.0
 """What it may take to start what was killed last, on a machine that does something else as well."""
+READING = 0.5
+"""Seconds for one of the conversations that only wait for their turn."""
 CELERY = ["celery", "-A", "agent_bridge"]
 
 
@@ -205,7 +207,8 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int) 
                 struck[kind] += strike(kind, site, dice)
                 feeder.join()
             started = time.monotonic()
-            until(lambda: parked_or_done() == conversations or None, "all of them", 2 * LEASE + STARTING)
+            left = conversations - done()
+            until(lambda: parked_or_done() == conversations or None, "all", 2 * LEASE + STARTING + left * READING)
             took = time.monotonic() - started
         finally:
             site.stop()
@@ -213,6 +216,7 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int) 
     tries = Counter(ExtractionJob.objects.values_list("attempts", flat=True))
     print(
         f"\nJ1/J2 {broker.partition(':')[0]}: {dict(struck)} with {conversations} conversations, up to {max(waited)} waiting; "
+        f"{left} left at the end, "
         f"all done {took:.1f} s after the last (lease {LEASE:.0f} s); tries {dict(sorted(tries.items()))}"
     )
     assert sum(struck.values()) >= 0.9 * points
