@@ -258,6 +258,7 @@ def p95(key: AgentKey, of: int, poison: int, gap: float, prefix: str) -> float:
         pytest.param(1_000, 50, 2, id="a thousand one by one", marks=pytest.mark.deep),
     ],
 )
+@pytest.mark.django_db(transaction=True)  # thousands of versions of rows in one transaction are nobody's day
 def test_poison_is_parked_in_sight_and_slows_the_others_by_less_than_half(
     key: AgentKey, staff: Client, of: int, poison: int, gap: float
 ) -> None:

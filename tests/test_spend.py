@@ -241,6 +241,7 @@ def flood(key: AgentKey, customers: int, jobs_each: int) -> None:
     ExtractionJob.objects.bulk_create(rows, batch_size=1_000)
 
 
+@pytest.mark.django_db(transaction=True)  # thousands of versions of rows in one transaction are nobody's day
 @pytest.mark.parametrize(("customers", "each"), [(200, 5), pytest.param(2_000, 5, marks=pytest.mark.deep)])
 def test_a_flood_is_read_up_to_the_cap_and_waits_and_page_and_bridge_answer_meanwhile(
     key: AgentKey, settings: Any, customers: int, each: int, alice: Person, agent: Callable[..., Client]
