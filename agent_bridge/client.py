@@ -129,6 +129,7 @@ BY_CODE: Mapping[str, type[BridgeError]] = {
     "refused": MemoryWriteRejected,
     "memory_disabled": MemoryDisabled,
     "idempotency_in_flight": Unavailable,
+    "email_taken": Conflict,
 }
 
 

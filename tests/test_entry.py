@@ -17,6 +17,7 @@ from django.utils import timezone
 from memory_portal import store
 from memory_portal.enums import ActorKind
 from memory_portal.models import Customer
+from memory_portal.store import people
 from tests.people import Person
 
 SIGN_IN = "/sign-in/"
@@ -263,3 +264,13 @@ def test_an_error_page_needs_nothing_to_work(db: None, monkeypatch: pytest.Monke
     answer = Client(raise_request_exception=False).get(SIGN_IN)
     assert answer.status_code == 500
     assert "Something went wrong on our side" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_two_first_sign_ins_at_once_make_one_user() -> None:
+    """Both saw no user before either had the row's lock; the second one finds the first one's."""
+    newcomer = store.Subject("newcomer", "grocery")
+    store.submit(newcomer, [], store.Actor(ActorKind.SYSTEM), now=timezone.now())
+    customer = store.find(newcomer)
+    assert customer is not None
+    assert people._make_user(customer.pk) == people._make_user(customer.pk)

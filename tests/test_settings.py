@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_portal import store
+
 ROOT = Path(__file__).resolve().parent.parent
 SAFE = {
     "ENVIRONMENT": "production",
@@ -71,6 +73,11 @@ def test_production_refuses_to_start_and_names_what_is_wrong(changes: dict[str, 
     last = refused.stderr.strip().splitlines()[-1]
     assert "ImproperlyConfigured" in last
     assert named in last
+
+
+def test_the_store_is_warm_before_the_first_read() -> None:
+    store.warm()
+    assert store.current_policy().memory
 
 
 def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:

@@ -165,11 +165,11 @@ def test_a_fact_travels_the_whole_way(demo: Demo, agent: Bridge, page: Page, wor
     assert sorted(after) == sorted(values)
 
     # and in the end the customer forgets everything.
-    page.goto(f"{demo.base}/control/")
-    phrase = re.search("[“「](.+)[”」]", page.locator("#everything label").inner_text())
+    page.goto(f"{demo.base}/control/forget-everything")
+    phrase = re.search("[“「](.+)[”」]", page.locator("label[for=id_sure]").inner_text())
     assert phrase
-    page.locator("#everything input[name=sure]").fill(phrase[1])
-    page.locator("#everything button.bad").click()
+    page.locator("input[name=sure]").fill(phrase[1])
+    page.locator("button.bad").click()
     expect(page.locator(".receipt")).to_be_visible()
     assert agent.context(subject)["always"] == []
     agent.finished(agent.hand_over(subject, talk, f"{subject}-3"))
