@@ -10,6 +10,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from memory_portal.models import Ticket as Row
@@ -53,10 +54,11 @@ def ticket(token: str, purpose: str, *, now: datetime, customer_id: int | None =
 
 def redeem(token: str, purpose: str, *, now: datetime, customer_id: int | None = None) -> Ticket:
     """Use it up: of two at once, one succeeds. Raises NotFound as `ticket` does."""
-    found = ticket(token, purpose, now=now, customer_id=customer_id)
-    if not _live(token, purpose, now, customer_id).update(used_at=now):  # one statement: the row lock decides a race
-        raise NotFound
-    return found
+    with transaction.atomic():
+        if not _live(token, purpose, now, customer_id).update(used_at=now):  # one statement: the row lock decides a race
+            raise NotFound
+        row = Row.objects.get(digest=_digest(token))
+    return Ticket(row.customer_id, row.detail, row.expires_at)
 
 
 def _live(token: str, purpose: str, now: datetime, customer_id: int | None) -> QuerySet[Row]:
