@@ -55,7 +55,8 @@ def ticket(token: str, purpose: str, *, now: datetime, customer_id: int | None =
 def redeem(token: str, purpose: str, *, now: datetime, customer_id: int | None = None) -> Ticket:
     """Use it up: of two at once, one succeeds. Raises NotFound as `ticket` does."""
     with transaction.atomic():
-        if not _live(token, purpose, now, customer_id).update(used_at=now):  # one statement: the row lock decides a race
+        # One statement: the row lock decides a race.
+        if not _live(token, purpose, now, customer_id).update(used_at=now):
             raise NotFound
         row = Row.objects.get(digest=_digest(token))
     return Ticket(row.customer_id, row.detail, row.expires_at)
