@@ -192,7 +192,9 @@ def test_while_many_write_at_once_a_follower_misses_nothing_and_sees_each_custom
         thread.start()
     seen: list[store.Change] = []
     page, after, pages = store.changes("airline", "a", "", limit=1), "", 0
-    while any(thread.is_alive() for thread in threads) or page.more or page.changes:
+    writing = True
+    while writing or page.more or page.changes:
+        writing = any(thread.is_alive() for thread in threads)  # asked before reading: the last commit is still ahead
         page = store.changes("airline", "a", after, limit=7)
         seen += page.changes
         after, pages = page.next, pages + 1
