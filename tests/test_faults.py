@@ -25,6 +25,7 @@ from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import ChangeAction
 from memory_portal.models import FactEvent, MemoryFact
+from tests.figures import Figure
 from tests.messages_server import (
     KEY,
     MessagesServer,
@@ -137,7 +138,11 @@ def rows() -> str:
 
 @pytest.mark.parametrize("injected", [200, pytest.param(1_000, marks=pytest.mark.deep)])
 def test_many_provider_faults_lose_nothing_teach_nothing_and_tell_nothing(
-    key: AgentKey, claude: tuple[Claude, MessagesServer], caplog: pytest.LogCaptureFixture, injected: int
+    key: AgentKey,
+    claude: tuple[Claude, MessagesServer],
+    caplog: pytest.LogCaptureFixture,
+    injected: int,
+    figure: Figure,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     logging.getLogger("django.db.backends").setLevel(logging.INFO)
@@ -196,8 +201,9 @@ def test_many_provider_faults_lose_nothing_teach_nothing_and_tell_nothing(
     text = caplog.text + rows()
     for secret in (CANARY, "CANARY", PLANT):
         assert secret not in text
-    print(
-        f"\nJ4 {injected} faults in {conversations} conversations: {dict(provider.given)}; {parked} given up and retried"
+    figure(
+        "J4",
+        f"{injected} faults in {conversations} conversations: {dict(provider.given)}; {parked} given up and retried",
     )
 
 
@@ -260,11 +266,11 @@ def p95(key: AgentKey, of: int, poison: int, gap: float, prefix: str) -> float:
 )
 @pytest.mark.django_db(transaction=True)  # thousands of versions of rows in one transaction are nobody's day
 def test_poison_is_parked_in_sight_and_slows_the_others_by_less_than_half(
-    key: AgentKey, staff: Client, of: int, poison: int, gap: float
+    key: AgentKey, staff: Client, of: int, poison: int, gap: float, figure: Figure
 ) -> None:
     usual = p95(key, of, 0, gap, "a")
     with_poison = p95(key, of, poison, gap, "b")
-    print(f"\nJ5 p95 {usual:.1f} s, with {poison} poison of {of}: {with_poison:.1f} s")
+    figure("J5", f"p95 {usual:.1f} s, with {poison} poison of {of}: {with_poison:.1f} s")
     assert with_poison <= 1.5 * usual
     parked = ExtractionJob.objects.filter(state=JobState.PARKED)
     assert set(parked.values_list("attempts", "outcome")) == {(jobs.TRIES, "garbage")}

@@ -23,6 +23,7 @@ from agent_bridge.models import ExtractionJob, JobState
 from memory_portal import store
 from memory_portal.enums import ActorKind, ChangeAction, Origin, Reason
 from memory_portal.models import MemoryFact
+from tests.figures import Figure
 from tests.poisoned import AGAINST_SAFETY, BENT, TRANSCRIPTS, Poisoned
 
 NOW = datetime.fromisoformat("2026-05-14T14:00:00+00:00")
@@ -347,7 +348,7 @@ def attacks() -> list[str]:
 
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.deep)])
-def test_no_attack_of_the_kit_plants_an_active_fact_in_any_dress(every: int) -> None:
+def test_no_attack_of_the_kit_plants_an_active_fact_in_any_dress(every: int, figure: Figure) -> None:
     planted: list[tuple[str, str, str]] = []
     tried = claims = 0
     for number, attack in enumerate(attacks()):
@@ -363,7 +364,7 @@ def test_no_attack_of_the_kit_plants_an_active_fact_in_any_dress(every: int) -> 
                 found = ground(candidate, source, now=NOW)
                 if isinstance(found, store.Draft) and found.suspicion is None:
                     planted.append((dress, candidate.quote[:80], candidate.value[:80]))
-    print(f"\nM2 {tried:,} dressed attacks, {claims:,} claims: {len(planted)} active")
+    figure("M2", f"{tried:,} dressed attacks, {claims:,} claims: {len(planted)} active")
     assert planted == []
     assert tried > 400
 

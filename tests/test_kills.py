@@ -25,6 +25,7 @@ from django.utils import timezone
 from agent_bridge import auth, jobs
 from agent_bridge.models import ExtractionJob, JobState
 from memory_portal.models import FactEvent, MemoryFact
+from tests.figures import Figure
 from tests.live import free_port, redis_server, until
 from tests.messages_server import KEY, MessagesServer, Reply, answer, change
 from tests.test_batches import said_in
@@ -177,7 +178,7 @@ def done() -> int:
     return ExtractionJob.objects.filter(state=JobState.DONE).count()
 
 
-def survive(broker: str, var: Path, points: int, conversations: int, seed: int) -> None:
+def survive(broker: str, var: Path, points: int, conversations: int, seed: int, figure: Figure) -> None:
     dice, moment = random.Random(seed), threading.Event()
     kinds = KINDS[broker.partition(":")[0]]
     plan = [*kinds][:points] + dice.choices([*kinds], [*kinds.values()], k=max(0, points - len(kinds)))
@@ -214,11 +215,13 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int) 
             site.stop()
         logs = "".join(path.read_text("utf-8", "replace") for path in var.glob("*.log"))
     tries = Counter(ExtractionJob.objects.values_list("attempts", flat=True))
-    print(
-        f"\nJ1/J2 {broker.partition(':')[0]}: {dict(struck)} with {conversations} conversations, up to {max(waited)} waiting; "
+    told = (
+        f"{broker.partition(':')[0]}: {dict(struck)} with {conversations} conversations, up to {max(waited)} waiting; "
         f"{left} left at the end, "
         f"all done {took:.1f} s after the last (lease {LEASE:.0f} s); tries {dict(sorted(tries.items()))}"
     )
+    for row in ("J1", "J2"):
+        figure(row, told)
     assert sum(struck.values()) >= 0.9 * points
     assert number_of_jobs() == conversations, "each is one job, however often it was sent"
     assert done() == conversations, "none is lost"
@@ -245,23 +248,26 @@ SIZES = [pytest.param(3, 15, id="few"), pytest.param(40, 500, id="many", marks=p
 
 
 @pytest.mark.parametrize(("points", "conversations"), SIZES)
-def test_with_redis_nothing_is_lost_or_doubled(redis: str, tmp_path: Path, points: int, conversations: int) -> None:
+def test_with_redis_nothing_is_lost_or_doubled(
+    redis: str, tmp_path: Path, points: int, conversations: int, figure: Figure
+) -> None:
     survive(
         redis,
         tmp_path,
         *numbers(2 * points, 2 * conversations) if points < 40 else numbers(points, conversations),
         seed=1,
+        figure=figure,
     )
 
 
 @pytest.mark.parametrize(("points", "conversations"), SIZES)
-def test_with_files_as_broker_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int) -> None:
-    survive("filesystem://", tmp_path, *numbers(points, conversations), seed=2)
+def test_with_files_as_broker_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int, figure: Figure) -> None:
+    survive("filesystem://", tmp_path, *numbers(points, conversations), seed=2, figure=figure)
 
 
 @pytest.mark.parametrize(("points", "conversations"), SIZES)
-def test_with_the_broker_gone_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int) -> None:
-    survive("gone:", tmp_path, *numbers(points, conversations), seed=3)
+def test_with_the_broker_gone_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int, figure: Figure) -> None:
+    survive("gone:", tmp_path, *numbers(points, conversations), seed=3, figure=figure)
 
 
 def test_a_short_lease_is_longer_than_what_celery_lets_live(settings: Any) -> None:

@@ -34,6 +34,7 @@ from memory_portal.store import Actor, Draft, Fact, Outcome, Subject
 from memory_portal.store import contract as agreed
 from memory_portal.store.contract import MemoryFact as ContractFact
 from tests.conftest import NOW
+from tests.figures import Figure
 
 ALICE = Subject("alice", "grocery")
 CUSTOMER = Actor(ActorKind.CUSTOMER, "alice")
@@ -120,7 +121,7 @@ def canary(number: int) -> str:
     return "Zéq" + "".join(letters[number // 13**n % 13] for n in range(3)) + "&“茶”Xö"
 
 
-def test_two_hundred_canaries_are_nowhere_after_forgetting(caplog: pytest.LogCaptureFixture) -> None:
+def test_two_hundred_canaries_are_nowhere_after_forgetting(caplog: pytest.LogCaptureFixture, figure: Figure) -> None:
     caplog.set_level(logging.DEBUG)
     everyone = [canary(n) for n in range(200)]
     key, _ = issue("Shopping assistant", "grocery", SCOPES, now=NOW)
@@ -144,13 +145,13 @@ def test_two_hundred_canaries_are_nowhere_after_forgetting(caplog: pytest.LogCap
     there = everything_stored() | {"log": caplog.text.lower()}
     assert hits(everyone, there) == []
     assert Tombstone.objects.count() == 25
-    print(f"\nE1 200 canaries in {len(encodings('x'))} encodings over {len(there)} tables, files and logs: 0 left")
+    figure("E1", f"200 canaries in {len(encodings('x'))} encodings over {len(there)} tables, files and logs: 0 left")
 
 
 # --- E3: a tombstone tells nothing ------------------------------------------------------------------------------------
 
 
-def test_a_dictionary_of_a_million_words_matches_no_tombstone_without_the_key() -> None:
+def test_a_dictionary_of_a_million_words_matches_no_tombstone_without_the_key(figure: Figure) -> None:
     bob = Subject("bob", "grocery")
     for who in (ALICE, bob):
         fact = learned("seat", "aisle 123456", who=who)
@@ -165,8 +166,8 @@ def test_a_dictionary_of_a_million_words_matches_no_tombstone_without_the_key() 
         matches += hashlib.sha256(salt + word).hexdigest()[:32] in marks
         matches += hmac.digest(salt, word, "sha256").hex()[:32] in marks
     assert matches == 0
-    print(
-        "\nE3 1,000,000 words, salted and keyed with all that the database holds: 0 matches; two customers, two marks"
+    figure(
+        "E3", "1,000,000 words, salted and keyed with all that the database holds: 0 matches; two customers, two marks"
     )
 
 
@@ -184,7 +185,7 @@ SAME_NAMES = ["seat_preference", "Seat-Preference", "preference_seat", "seat pre
 
 
 @pytest.mark.parametrize("steps", [1_000, pytest.param(10_000, marks=pytest.mark.deep)])
-def test_nothing_but_the_customer_brings_a_forgotten_fact_back(steps: int) -> None:
+def test_nothing_but_the_customer_brings_a_forgotten_fact_back(steps: int, figure: Figure) -> None:
     stale = store.purge_generation(ALICE)
     store.clear(ALICE, CUSTOMER, now=NOW - timedelta(days=1))
     fact = learned("seat_preference", FORGOTTEN, session_id="session-1")
@@ -217,7 +218,7 @@ def test_nothing_but_the_customer_brings_a_forgotten_fact_back(steps: int) -> No
     assert answered
     undo = said("seat_preference", FORGOTTEN, origin=Origin.CUSTOMER, said_at=now)
     assert store.add(pk(), undo, CUSTOMER, now=now).decision == "learned"
-    print(f"\nE4 {steps:,} tries of seven kinds: 0 came back, {asked} questions; the customer's own undo did")
+    figure("E4", f"{steps:,} tries of seven kinds: 0 came back, {asked} questions; the customer's own undo did")
 
 
 def pushed(key: str, value: str) -> ContractFact:
@@ -281,7 +282,7 @@ ENDS = {"preference": timedelta(days=365), "constraint": timedelta(days=730), "c
 
 @pytest.mark.parametrize("moment", ODD_MOMENTS)
 @pytest.mark.parametrize("category", ENDS)
-def test_a_fact_ends_at_its_microsecond_whatever_the_clocks_did(moment: str, category: str) -> None:
+def test_a_fact_ends_at_its_microsecond_whatever_the_clocks_did(moment: str, category: str, figure: Figure) -> None:
     since = ODD_MOMENTS[moment]
     learned("seat", "aisle", category, said_at=since)
     end = since.astimezone(UTC) + ENDS[category]
@@ -293,7 +294,7 @@ def test_a_fact_ends_at_its_microsecond_whatever_the_clocks_did(moment: str, cat
     assert store.sweep(now=(end - timedelta(microseconds=1)).astimezone(BERLIN))["facts"] == 0
     assert store.sweep(now=end.astimezone(NEW_YORK))["facts"] == 1
     assert not MemoryFact.objects.exists()
-    print(f"\nE5 {category}, {moment}: 0 early, 0 late, to the microsecond in three zones")
+    figure("E5", f"{category}, {moment}: 0 early, 0 late, to the microsecond in three zones")
 
 
 @pytest.mark.parametrize("moment", ODD_MOMENTS)
@@ -314,7 +315,7 @@ def test_questions_and_tombstones_end_exactly_too(moment: str) -> None:
     assert store.sweep(now=end.astimezone(BERLIN))["tombstones"] == 1
 
 
-def test_health_content_without_consent_is_gone_after_a_day_whatever_else_is_asked_about_it() -> None:
+def test_health_content_without_consent_is_gone_after_a_day_whatever_else_is_asked_about_it(figure: Figure) -> None:
     outcomes = submit(
         said("allergy", "allergic to nuts", "safety", Origin.AGENT),
         said("medicine", "takes insulin"),
@@ -323,7 +324,7 @@ def test_health_content_without_consent_is_gone_after_a_day_whatever_else_is_ask
     )
     assert [outcome.decision for outcome in outcomes] == ["proposed"] * 3
     assert store.sweep(now=NOW + timedelta(hours=24))["proposals"] == 3
-    print("\nR12 content that needs a consent which is not there: 0 left after 24 hours, in value or quote")
+    figure("R12", "content that needs a consent which is not there: 0 left after 24 hours, in value or quote")
 
 
 def test_questions_asked_under_a_consent_go_with_it() -> None:
@@ -402,7 +403,7 @@ def state() -> tuple[object, ...]:
     )
 
 
-def test_a_sweep_killed_anywhere_and_called_again_comes_to_the_same_end() -> None:
+def test_a_sweep_killed_anywhere_and_called_again_comes_to_the_same_end(figure: Figure) -> None:
     many_ended(4)
 
     def swept(*kills: int) -> tuple[object, ...]:
@@ -423,7 +424,7 @@ def test_a_sweep_killed_anywhere_and_called_again_comes_to_the_same_end() -> Non
     undisturbed, dice = swept(), random.Random(50)
     kills = [dice.randint(1, -counting.left) for _ in range(50)]
     assert all(swept(at) == undisturbed for at in kills)
-    print(f"\nE5 a sweep killed at 50 of {-counting.left} statements and called again: the same end each time")
+    figure("E5", f"a sweep killed at 50 of {-counting.left} statements and called again: the same end each time")
 
 
 def test_a_sweep_works_through_more_customers_than_it_looks_up_at_once() -> None:
@@ -465,7 +466,7 @@ def test_a_customer_erased_while_the_sweep_is_on_its_way_holds_up_nobody() -> No
     assert store.sweep(now=OVER, stop=erased)["facts"] == 2
 
 
-def test_two_hundred_facts_of_one_customer_are_erased_under_a_lock_of_less_than_a_second() -> None:
+def test_two_hundred_facts_of_one_customer_are_erased_under_a_lock_of_less_than_a_second(figure: Figure) -> None:
     rows = [said(f"note_{n}", f"likes number {n}", origin=Origin.CUSTOMER) for n in range(200)]
     submit(*rows, actor=CUSTOMER)
     for fact in store.facts(pk(), now=NOW):
@@ -475,7 +476,7 @@ def test_two_hundred_facts_of_one_customer_are_erased_under_a_lock_of_less_than_
     with connection.execute_wrapper(held):
         assert store.sweep(now=OVER)["facts"] == 200
     assert held.longest < 1
-    print(f"\nE5 200 facts and 200 versions of one customer: lock held {held.longest:.2f} s")
+    figure("E5", f"200 facts and 200 versions of one customer: lock held {held.longest:.2f} s")
 
 
 class Held:

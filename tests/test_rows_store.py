@@ -30,6 +30,7 @@ from memory_portal.store.contract import MemoryFact as ContractFact
 from memory_portal.store.policy import outranks
 from memory_portal.store.types import Decision, Held, Refuse, Remember, Renew, Update
 from tests.conftest import NOW
+from tests.figures import Figure
 
 ALICE = Subject("alice", "grocery")
 CUSTOMER = Actor(ActorKind.CUSTOMER, "alice")
@@ -81,7 +82,7 @@ def upserted(key: str, value: str, category: str = "preference", *, now: datetim
 
 
 @pytest.mark.django_db
-def test_a_thousand_agent_writes_after_a_correction_overwrite_nothing_and_become_questions() -> None:
+def test_a_thousand_agent_writes_after_a_correction_overwrite_nothing_and_become_questions(figure: Figure) -> None:
     fact = corrected()
     stores, dice = ["Alameda", "Berkeley", "Fremont"], random.Random(2)
     for n in range(1_000):
@@ -95,7 +96,7 @@ def test_a_thousand_agent_writes_after_a_correction_overwrite_nothing_and_become
     (after,) = store.facts(alice(), now=LATER)
     assert after == fact
     assert {row.value for row in Proposal.objects.all()} == {f"use the {name} store" for name in stores}
-    print("\nR2 1,000 agent writes, through the contract and by key: 0 overwrote, 3 different ones wait as questions")
+    figure("R2", "1,000 agent writes, through the contract and by key: 0 overwrote, 3 different ones wait as questions")
 
 
 READERS: dict[str, Callable[[datetime], object]] = {
@@ -112,7 +113,7 @@ READERS: dict[str, Callable[[datetime], object]] = {
 
 
 @pytest.mark.django_db
-def test_a_forgotten_fact_is_in_no_read_from_the_very_next_one() -> None:
+def test_a_forgotten_fact_is_in_no_read_from_the_very_next_one(figure: Figure) -> None:
     reads = 0
     for turn in range(20):
         now = NOW + timedelta(minutes=turn)
@@ -129,7 +130,7 @@ def test_a_forgotten_fact_is_in_no_read_from_the_very_next_one() -> None:
         with pytest.raises(store.NotFound):
             store.look(ALICE, f"seat_{turn}", AGENT, now=now)
     assert reads >= 1_000
-    print(f"\nR3 {reads:,} reads by {len(READERS)} readers after forgetting: 0 returned it")
+    figure("R3", f"{reads:,} reads by {len(READERS)} readers after forgetting: 0 returned it")
 
 
 class Heard:
@@ -145,7 +146,7 @@ class Heard:
 
 
 @pytest.mark.django_db
-def test_after_pausing_learning_nothing_is_accepted_and_waiting_conversations_teach_nothing() -> None:
+def test_after_pausing_learning_nothing_is_accepted_and_waiting_conversations_teach_nothing(figure: Figure) -> None:
     submit(said("seat", "aisle"))
     key, _ = issue("Shopping assistant", "grocery", SCOPES, now=NOW)
     for n in range(20):
@@ -171,17 +172,17 @@ def test_after_pausing_learning_nothing_is_accepted_and_waiting_conversations_te
     assert accepted == 0
     assert held() == {"seat": "aisle"}
     assert not Proposal.objects.exists()
-    print("\nR5 1,000 calls after pausing learning: 0 accepted; 20 conversations handed over before: 0 facts")
+    figure("R5", "1,000 calls after pausing learning: 0 accepted; 20 conversations handed over before: 0 facts")
 
 
 @pytest.mark.django_db
-def test_after_pausing_using_agents_are_told_nothing() -> None:
+def test_after_pausing_using_agents_are_told_nothing(figure: Figure) -> None:
     submit(said("seat", "aisle", "constraint"))
     store.pause(alice(), "using", CUSTOMER, now=NOW)
     readers = {name: read for name, read in READERS.items() if name not in ("the customer's list", "suggestions")}
     told = [name for name, read in [*readers.items()] * 143 if "aisle" in repr(read(LATER))]
     assert told == []
-    print(f"\nR5 {143 * len(readers):,} agent reads after pausing using: 0 were told anything")
+    figure("R5", f"{143 * len(readers):,} agent reads after pausing using: 0 were told anything")
 
 
 GONE = None
@@ -204,7 +205,9 @@ TRANSITIONS = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("before", "act"), TRANSITIONS)
-def test_a_contested_fact_goes_from_state_to_state_by_this_table(before: FactState | None, act: str) -> None:
+def test_a_contested_fact_goes_from_state_to_state_by_this_table(
+    before: FactState | None, act: str, figure: Figure
+) -> None:
     fact = submit(said("pet", "has a dog", "constraint"))[0].fact
     assert fact is not None
     if before is FROZEN:
@@ -230,7 +233,7 @@ def test_a_contested_fact_goes_from_state_to_state_by_this_table(before: FactSta
     assert (row.state if row else GONE) == expected
     served = any("has a" in repr(read(LATER)) for name, read in READERS.items() if name != "the customer's list")
     assert served is (expected is ACTIVE)
-    print(f"\nR6 {before} + {act} -> {expected}; read while frozen: 0")
+    figure("R6", f"{before} + {act} -> {expected}; read while frozen: 0")
 
 
 @pytest.mark.django_db
@@ -270,7 +273,7 @@ FORGED = {
 
 
 @pytest.mark.django_db
-def test_no_writer_sets_origin_lock_version_or_proof_of_a_fact() -> None:
+def test_no_writer_sets_origin_lock_version_or_proof_of_a_fact(figure: Figure) -> None:
     dice = random.Random(1)
     for _ in range(500):
         names = dice.sample(sorted(FORGED), dice.randint(1, 4))
@@ -289,7 +292,7 @@ def test_no_writer_sets_origin_lock_version_or_proof_of_a_fact() -> None:
             fact = submit(draft, actor=actor)[0].fact
             assert fact is not None
             assert (fact.origin, fact.locked, fact.version) == (decision.draft.origin, False, 1)
-    print("\nM1 1,000 tries to set origin, lock, version or proof, on the wire and behind it: 0 worked")
+    figure("M1", "1,000 tries to set origin, lock, version or proof, on the wire and behind it: 0 worked")
 
 
 @pytest.mark.django_db
@@ -323,7 +326,7 @@ KEY_PARTS = [
 KINDS = ["preference", "preference", "constraint", "context", "safety", "gossip", "", "PREFERENCE", "safety "]
 
 
-def test_fuzzed_writes_leave_nothing_outside_the_allowed_keys_kinds_and_lengths() -> None:
+def test_fuzzed_writes_leave_nothing_outside_the_allowed_keys_kinds_and_lengths(figure: Figure) -> None:
     policy, dice = store.current_policy(), random.Random(4)
     kept = {name for name, rule in policy.categories.items() if rule.kept}
     seen = {"kept": 0, "refused": 0}
@@ -347,7 +350,7 @@ def test_fuzzed_writes_leave_nothing_outside_the_allowed_keys_kinds_and_lengths(
         assert 0 < len(draft.value) <= store.VALUE_LIMIT
         assert "4111" not in draft.value
     assert min(seen.values()) > 300, seen
-    print(f"\nM4 5,000 fuzzed writes: 0 outside the allowed keys, kinds and lengths {seen}")
+    figure("M4", f"5,000 fuzzed writes: 0 outside the allowed keys, kinds and lengths {seen}")
 
 
 def decide(draft: Draft, held: Held, actor: Actor) -> Decision:
@@ -376,7 +379,7 @@ def start(origin: Origin, *, locked: bool = False, category: str = "preference")
     return Fact(1, "seat", "aisle", category, origin, ACTIVE, 1, NOW, NOW, NOW, locked=locked)
 
 
-def test_a_lower_rank_never_overwrites_a_higher_one() -> None:
+def test_a_lower_rank_never_overwrites_a_higher_one(figure: Figure) -> None:
     dice, steps = random.Random(6), 10_000
     writers = [(CUSTOMER, Origin.CUSTOMER), (STAFF, Origin.STAFF), (JOB, Origin.EXTRACTION), (AGENT, Origin.AGENT)]
     fact, changes = start(Origin.AGENT), 0
@@ -398,8 +401,9 @@ def test_a_lower_rank_never_overwrites_a_higher_one() -> None:
         assert actor.is_customer or after.said_at >= fact.said_at
         fact = after
     assert changes > 500
-    print(
-        f"\nM6 {steps:,} random writes of four ranks, {changes:,} changes: 0 by a lower rank, 0 over the customer's word"
+    figure(
+        "M6",
+        f"{steps:,} random writes of four ranks, {changes:,} changes: 0 by a lower rank, 0 over the customer's word",
     )
 
 
@@ -463,7 +467,7 @@ def attempts_on_safety(fact: Fact, dice: random.Random, now: datetime) -> Iterat
 
 
 @pytest.mark.django_db
-def test_nobody_but_the_customer_removes_or_weakens_a_safety_fact_and_each_try_is_asked_about() -> None:
+def test_nobody_but_the_customer_removes_or_weakens_a_safety_fact_and_each_try_is_asked_about(figure: Figure) -> None:
     consent()
     fact = submit(said("allergy", "allergic to shellfish", "safety", session_id="session-1"))[0].fact
     assert fact is not None
@@ -481,8 +485,9 @@ def test_nobody_but_the_customer_removes_or_weakens_a_safety_fact_and_each_try_i
     questions = store.suggestions(alice(), now=LATER)
     assert {question.reason for question in questions} <= {Reason.WEAKENS_SAFETY, Reason.AGENT_SUGGESTION}
     assert {question.action for question in questions} == {ChangeAction.REMEMBER, ChangeAction.FORGET}
-    print(
-        f"\nM7 {tries:,} tries to remove or weaken a safety fact: 0 worked, {len(questions)} questions reached the customer"
+    figure(
+        "M7",
+        f"{tries:,} tries to remove or weaken a safety fact: 0 worked, {len(questions)} questions reached the customer",
     )
 
 
@@ -502,7 +507,7 @@ def broken(*_: object) -> bool:
 
 
 @pytest.mark.django_db
-def test_a_detector_that_fails_lets_nothing_in_on_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_detector_that_fails_lets_nothing_in_on_any_way(monkeypatch: pytest.MonkeyPatch, figure: Figure) -> None:
     fact = submit(said("seat", "aisle"))[0].fact
     assert fact is not None
     own = said("seat", "window", origin=Origin.CUSTOMER)
@@ -520,7 +525,7 @@ def test_a_detector_that_fails_lets_nothing_in_on_any_way(monkeypatch: pytest.Mo
                 store.correct(alice(), fact.id, own, CUSTOMER, now=NOW, version=fact.version)
     assert held() == {"seat": "aisle"}
     assert not Proposal.objects.exists()
-    print(f"\nP4 100 detector faults on {len(WAYS_IN)} ways in, and as many corrections: 0 stored")
+    figure("P4", f"100 detector faults on {len(WAYS_IN)} ways in, and as many corrections: 0 stored")
 
 
 @pytest.mark.django_db
@@ -558,13 +563,13 @@ def long_statement(n: int) -> str:
     )[:200]
 
 
-def test_two_hundred_characters_against_two_hundred_facts_are_judged_in_five_milliseconds() -> None:
+def test_two_hundred_characters_against_two_hundred_facts_are_judged_in_five_milliseconds(figure: Figure) -> None:
     everything = Held(facts=two_hundred_facts(), never_words=("wine", "casino"))
     decision = decide(said("warm", long_statement(999)), everything, JOB)
     assert decision == Refuse(Reason.TOO_MANY_FACTS), "the last question of all"
     assert {len(long_statement(n)) for n in range(300)} == {200}
     took = sorted(milliseconds(said(f"thing_{n}", long_statement(n)), everything, JOB) for n in range(300))
-    print(f"\nP5 200 characters, 200 facts: p50 {took[150]:.2f} ms, p99 {took[297]:.2f} ms")
+    figure("P5", f"200 characters, 200 facts: p50 {took[150]:.2f} ms, p99 {took[297]:.2f} ms")
     # Tracing for coverage costs this pure code about its own time once more.
     assert took[297] < (5 if sys.gettrace() is None and not sys.modules.get("coverage") else 15)
 
@@ -590,7 +595,7 @@ PIECES = [
 ]
 
 
-def test_two_hundred_hostile_strings_are_judged_in_fifty_milliseconds_each() -> None:
+def test_two_hundred_hostile_strings_are_judged_in_fifty_milliseconds_each(figure: Figure) -> None:
     dice, slowest = random.Random(5), 0.0
     everything = Held(facts=two_hundred_facts())
     for n in range(200):
@@ -606,5 +611,5 @@ def test_two_hundred_hostile_strings_are_judged_in_fifty_milliseconds_each() -> 
             source_quote=(value * 5)[:1000],
         )
         slowest = max(slowest, min(milliseconds(draft, everything, JOB) for _ in range(2)))
-    print(f"\nP5 200 hostile strings: the slowest took {slowest:.1f} ms")
+    figure("P5", f"200 hostile strings: the slowest took {slowest:.1f} ms")
     assert slowest < 50
