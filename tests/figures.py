@@ -66,6 +66,7 @@ ROWS = {
     "J6": "A crash of PostgreSQL loses no acknowledged write",
     "J8": "Old and new code run together while migrating",
     "J11": "A backup comes back whole, in time",
+    "J9": "A model and the store never differ",
     "A1": "Events can be added and read, nothing else",
     "A2": "Tampering with the events is found and named",
     "A3": "Events have no place for a value",

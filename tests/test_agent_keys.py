@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from agent_bridge import auth
 from agent_bridge.models import AgentKey
+from tests.figures import Figure
 
 CONTEXT = "/bridge/v1/subjects/alice/context"
 
@@ -32,19 +33,21 @@ def made(**more: object) -> tuple[AgentKey, str]:
 # --- the text of a key ------------------------------------------------------------------------------------------------
 
 
-def test_keys_have_one_form_and_never_repeat() -> None:
+def test_keys_have_one_form_and_never_repeat(figure: Figure) -> None:
     keys = {auth.new_key() for _ in range(20_000)}
     assert len(keys) == 20_000
     assert all(auth.well_formed(key) and key.startswith("mp_live_") and len(key) == 57 for key in keys)
     assert auth.new_key(test=True).startswith("mp_test_")
+    figure("K1", "20,000 keys: 0 equal")
 
 
-def test_every_key_of_one_wrong_letter_is_told_offline() -> None:
+def test_every_key_of_one_wrong_letter_is_told_offline(figure: Figure) -> None:
     key = auth.new_key()
     for at in range(len("mp_live_"), len(key)):
         for sign in auth.DIGITS:
             if sign != key[at]:
                 assert not auth.well_formed(key[:at] + sign + key[at + 1 :])
+    figure("K1", "every one-letter error of a key: told offline")
 
 
 def test_two_letters_swapped_one_lost_one_doubled_are_told_offline() -> None:

@@ -519,7 +519,7 @@ def fuzzed(seed: int, runs: int) -> Iterator[store.Candidate]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("runs", [1_000, pytest.param(10_000, marks=pytest.mark.deep)])
-def test_fuzzed_answers_leave_no_ungrounded_active_fact_and_raise_nothing(runs: int) -> None:
+def test_fuzzed_answers_leave_no_ungrounded_active_fact_and_raise_nothing(runs: int, figure: Figure) -> None:
     key, _ = auth.issue("agent", "retail", [auth.TURNS], now=NOW)
     kept = 0
     candidates = list(fuzzed(1, runs))
@@ -533,6 +533,7 @@ def test_fuzzed_answers_leave_no_ungrounded_active_fact_and_raise_nothing(runs: 
             assert borne_out(fact.value, fact.source_quote), (fact.value, fact.source_quote)
             assert "BrandX" not in fact.value
     assert kept > runs / 100, "some of it is true, or the test proves nothing"
+    figure("M3", f"{runs:,} fuzzed candidates: {kept} active, 0 of them ungrounded, 0 exceptions")
 
 
 class Fixed:
@@ -563,7 +564,7 @@ def any_json(dice: random.Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("runs", [1_000, pytest.param(10_000, marks=pytest.mark.deep)])
-def test_fuzzed_bodies_are_candidates_or_a_code(runs: int) -> None:
+def test_fuzzed_bodies_are_candidates_or_a_code(runs: int, figure: Figure) -> None:
     dice = random.Random(2)
     usable = 0
     for _ in range(runs):
@@ -579,3 +580,4 @@ def test_fuzzed_bodies_are_candidates_or_a_code(runs: int) -> None:
         else:
             usable += bool(found)
     assert usable > runs / 50
+    figure("M3", f"{runs:,} fuzzed answers: {usable} with candidates, the others a code, 0 exceptions")

@@ -16,6 +16,7 @@ from agent_bridge import auth
 from memory_portal import store
 from memory_portal.enums import ActorKind, Origin
 from memory_portal.models import MemoryFact, Proposal, Tombstone
+from tests.figures import Figure
 
 pytestmark = pytest.mark.django_db
 
@@ -204,7 +205,7 @@ def test_a_version_that_is_none_is_refused(agent: Agent, named: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_edits_lose_none(agent: Agent) -> None:
+def test_parallel_edits_lose_none(agent: Agent, figure: Figure) -> None:
     client = agent()
     put(client, "edit 0")
     done: list[int] = []
@@ -228,6 +229,7 @@ def test_parallel_edits_lose_none(agent: Agent) -> None:
         thread.join()
     assert len(done) == 20
     assert client.get(SEAT).json()["version"] == 21
+    figure("K10", f"{len(done):,} edits of one fact by {len(threads)} at once: 0 lost, stale ones got 412")
 
 
 # --- forgetting everything --------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from agent_bridge.models import AgentKey, ExtractionJob, IdempotencyKey
 from memory_portal import store
 from memory_portal.enums import ActorKind
 from memory_portal.models import FactEvent, MemoryFact, Proposal
+from tests.figures import Figure
 
 pytestmark = pytest.mark.django_db
 
@@ -201,17 +202,21 @@ def storm(client: Client, names: int, parallel: int) -> Counter[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_at_once_there_is_one_effect_a_key(agent: Agent) -> None:
+def test_at_once_there_is_one_effect_a_key(agent: Agent, figure: Figure) -> None:
     seen = storm(agent(), names=10, parallel=8)
     assert ExtractionJob.objects.count() == IdempotencyKey.objects.count() == 10
     assert set(seen) <= {202, 409}
     assert seen[202] >= 10
+    figure("K7", f"10 keys x 8 at once: 10 effects; answers {dict(seen)}")
 
 
 @pytest.mark.deep
 @pytest.mark.django_db(transaction=True)
-def test_two_hundred_keys_fifty_times_at_once_are_two_hundred_effects(agent: Agent, settings: Any) -> None:
+def test_two_hundred_keys_fifty_times_at_once_are_two_hundred_effects(
+    agent: Agent, settings: Any, figure: Figure
+) -> None:
     settings.BRIDGE_CALLS_PER_KEY = settings.BRIDGE_CALLS = 1_000_000
     seen = storm(agent(), names=200, parallel=50)
     assert ExtractionJob.objects.count() == IdempotencyKey.objects.count() == 200
     assert set(seen) <= {202, 409}
+    figure("K7", f"200 keys x 50 at once: 200 effects; answers {dict(seen)}")

@@ -24,6 +24,7 @@ from memory_portal.enums import ActorKind, ChangeAction, FreezeReason, Origin, R
 from memory_portal.store import Actor, Draft, Subject
 from memory_portal.store.contract import MemoryFact
 from tests.conftest import NOW
+from tests.figures import Figure
 
 RUNS = int(os.environ.get("MACHINE_RUNS", "50"))
 KEYS = ["seat", "drink", "style", "allergy"]
@@ -473,7 +474,7 @@ def tables() -> list[str]:
         return connection.introspection.table_names(cursor)
 
 
-def explore(runs: int) -> None:
+def explore(runs: int) -> str:
     Machine.runs = 0
     chosen = settings(
         max_examples=runs,
@@ -483,13 +484,13 @@ def explore(runs: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Machine, settings=chosen)
-    print(f"\n{Machine.runs} runs of at most 50 steps: 0 differences, 0 erased words readable")
+    return f"{Machine.runs} runs of at most 50 steps: 0 differences, 0 erased words readable"
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("runs", [RUNS, pytest.param(2_000, marks=pytest.mark.deep)])
-def test_the_store_does_what_the_model_says_in_any_order(runs: int) -> None:
-    explore(runs)
+def test_the_store_does_what_the_model_says_in_any_order(runs: int, figure: Figure) -> None:
+    figure("J9", explore(runs))
 
 
 @pytest.mark.django_db

@@ -19,6 +19,7 @@ from memory_portal import store
 from memory_portal.enums import ActorKind, FactState, FreezeReason, Origin
 from memory_portal.store import Actor, Draft, Fact, Subject
 from tests.conftest import NOW
+from tests.figures import Figure
 
 RUNS = int(os.environ.get("RACE_RUNS", "200"))
 CUSTOMER = Actor(ActorKind.CUSTOMER)
@@ -97,7 +98,7 @@ def values(customer: int) -> list[str]:
 
 
 def test_a_fact_forgotten_while_it_is_being_written_never_comes_back(
-    both: Callable[..., tuple[object, object]], runs: int
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
 ) -> None:
     seen: Counter[object] = Counter()
     for run in range(runs):
@@ -109,10 +110,12 @@ def test_a_fact_forgotten_while_it_is_being_written_never_comes_back(
         )
         seen[wrote] += 1
         assert values(customer) == []
-    print(f"\nforget against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
+    figure("R4", f"forget against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
 
 
-def test_forgetting_everything_beats_a_write_in_flight(both: Callable[..., tuple[object, object]], runs: int) -> None:
+def test_forgetting_everything_beats_a_write_in_flight(
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
+) -> None:
     seen: Counter[object] = Counter()
     for run in range(runs):
         customer, _ = customer_with_a_fact(run)
@@ -124,11 +127,11 @@ def test_forgetting_everything_beats_a_write_in_flight(both: Callable[..., tuple
         )
         seen[wrote] += 1
         assert values(customer) == []
-    print(f"\nclear against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
+    figure("R4", f"clear against write: {runs} runs, 0 came back, writer saw {dict(seen)}")
 
 
 def test_a_customers_correction_is_never_lost_to_a_write_in_flight(
-    both: Callable[..., tuple[object, object]], runs: int
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
 ) -> None:
     seen: Counter[object] = Counter()
 
@@ -151,11 +154,11 @@ def test_a_customers_correction_is_never_lost_to_a_write_in_flight(
         )
         seen[how, wrote] += 1
         assert values(customer) == ["ring twice"]
-    print(f"\ncorrection against write: {runs} runs, 0 lost, {dict(seen)}")
+    figure("R2", f"correction against write: {runs} runs, 0 lost, {dict(seen)}")
 
 
 def test_a_fact_frozen_while_it_is_being_written_is_served_to_nobody(
-    both: Callable[..., tuple[object, object]], runs: int
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
 ) -> None:
     seen: Counter[object] = Counter()
     for run in range(runs):
@@ -169,10 +172,12 @@ def test_a_fact_frozen_while_it_is_being_written_is_served_to_nobody(
         assert held.state is FactState.FROZEN
         assert held.value == ("leave it with the neighbour" if wrote == "updated" else "leave it at the door")
         assert store.context(Subject(f"racer-{run}"), JOB, now=WRITTEN).always == ()
-    print(f"\nfreeze against write: {runs} runs, 0 served, {dict(seen)}")
+    figure("R6", f"freeze against write: {runs} runs, 0 served, {dict(seen)}")
 
 
-def test_nothing_is_learned_after_learning_is_paused(both: Callable[..., tuple[object, object]], runs: int) -> None:
+def test_nothing_is_learned_after_learning_is_paused(
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
+) -> None:
     seen: Counter[object] = Counter()
     for run in range(runs):
         customer, _ = customer_with_a_fact(run)
@@ -185,11 +190,11 @@ def test_nothing_is_learned_after_learning_is_paused(both: Callable[..., tuple[o
             "a write that was refused must have changed nothing"
         )
         assert write(customer, "a third place") == "refused"
-    print(f"\npause against write: {runs} runs, {dict(seen)}")
+    figure("R5", f"pause against write: {runs} runs, {dict(seen)}")
 
 
 def test_two_first_writes_for_a_new_customer_make_one_customer(
-    both: Callable[..., tuple[object, object]], runs: int
+    both: Callable[..., tuple[object, object]], runs: int, figure: Figure
 ) -> None:
     for run in range(runs // 10):
         subject = Subject(f"newcomer-{run}")

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from memory_portal import signing, takeout
 from memory_portal.models import FactEvent, Ticket
+from tests.figures import Figure
 from tests.people import Person
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,16 +130,19 @@ def test_looking_at_the_link_uses_nothing_up(alice: Person) -> None:
     assert alice.post(there).status_code == 200
 
 
-def test_the_link_works_once_and_a_hundred_more_tries_are_not_found(alice: Person) -> None:
+def test_the_link_works_once_and_a_hundred_more_tries_are_not_found(alice: Person, figure: Figure) -> None:
     alice.proves()
     there = link(alice)
     assert alice.post(there).status_code == 200
     for _ in range(100):
         assert alice.post(there).status_code == 404
     assert FactEvent.objects.filter(kind="exported").count() == 1
+    figure("R8", "100 reuses of a link: 0 worked")
 
 
-def test_a_hundred_tries_by_another_customer_are_not_found_and_spoil_nothing(alice: Person, bob: Person) -> None:
+def test_a_hundred_tries_by_another_customer_are_not_found_and_spoil_nothing(
+    alice: Person, bob: Person, figure: Figure
+) -> None:
     alice.proves()
     bob.proves()
     there = link(alice)
@@ -147,6 +151,7 @@ def test_a_hundred_tries_by_another_customer_are_not_found_and_spoil_nothing(ali
         assert bob.post(there).status_code == 404
     assert Client().post(there).status_code == 302
     assert alice.post(there).status_code == 200
+    figure("R8", "100 tries by another customer: 0 worked")
 
 
 def test_the_link_ends_after_fifteen_minutes_and_with_the_next_one(alice: Person) -> None:

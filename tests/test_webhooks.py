@@ -30,6 +30,7 @@ from agent_bridge.outbound import Undelivered
 from memory_portal import store
 from memory_portal.enums import ActorKind, EventKind, Origin
 from memory_portal.models import Customer, FactEvent
+from tests.figures import Figure
 
 AGENT, PROFILE = "Clearsky assistant", "airline"
 URL = "https://host.example/hooks"
@@ -325,7 +326,7 @@ def run(host: Host, dice: random.Random | None = None) -> int:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_thousand_changes_arrive_in_order_though_three_in_ten_deliveries_fail(key: AgentKey) -> None:
+def test_a_thousand_changes_arrive_in_order_though_three_in_ten_deliveries_fail(key: AgentKey, figure: Figure) -> None:
     """R10: 1,000 changes over 100 s of the clock, a tick each 3 s, 30 % of all deliveries failing."""
     dice = random.Random(2026)
     now = timezone.now()
@@ -358,8 +359,10 @@ def test_a_thousand_changes_arrive_in_order_though_three_in_ten_deliveries_fail(
         mine = [number for number, (_, subject) in host.arrived.items() if subject == customer.subject_id]
         assert mine == sorted(mine)
     waits = sorted((host.arrived[number][0] - at).total_seconds() for number, at in happened.items())
-    print(
-        f"{host.tried} deliveries, {host.failed} failed; p50 {waits[500]:.0f} s, p99 {waits[990]:.0f} s, max {waits[-1]:.0f} s"
+    figure(
+        "R10",
+        "1,000 changes: 1,000 arrived, in order; "
+        f"{host.tried} deliveries, {host.failed} failed; p50 {waits[500]:.0f} s, p99 {waits[990]:.0f} s, max {waits[-1]:.0f} s",
     )
     assert host.failed > 0.2 * host.tried
     assert waits[990] < 60

@@ -17,6 +17,7 @@ from memory_portal.store import write_filter
 from memory_portal.store.types import QUOTE_LIMIT
 from memory_portal.store.write_filter import about_other_person, inspect, instruction_shaped, sensitive
 from tests import filter_corpus
+from tests.figures import Figure
 
 SEED = 20260301
 CARD = "4012 8888 8888 1881"
@@ -192,7 +193,7 @@ def test_a_detector_that_fails_refuses(
     assert "oat" not in caplog.text + "".join(capsys.readouterr())
 
 
-def test_the_invented_set_meets_its_marks() -> None:
+def test_the_invented_set_meets_its_marks(figure: Figure) -> None:
     rng = random.Random(SEED)
     plain, disguised = list(filter_corpus.plain(rng, 770)), list(filter_corpus.disguised(rng, 640))
     innocent = list(filter_corpus.innocent(rng, 960))
@@ -201,7 +202,7 @@ def test_the_invented_set_meets_its_marks() -> None:
     )
     precision = (found_plain + found_disguised) / (found_plain + found_disguised + in_vain)
     recalls = found_plain / len(plain), found_disguised / len(disguised)
-    print(f"recall plain {recalls[0]:.3f}, disguised {recalls[1]:.3f}, precision {precision:.3f}")
+    figure("P1", f"recall plain {recalls[0]:.3f}, disguised {recalls[1]:.3f}, precision {precision:.3f}")
     assert len(plain) + len(disguised) + len(innocent) >= 2_000
     assert recalls[0] >= 0.99
     assert recalls[1] >= 0.95
