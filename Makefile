@@ -41,7 +41,7 @@ format: .venv/.dev
 
 # Names, versions and hashes only; no index address ends up in the files.
 lock: .venv/.dev
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/uv pip compile pyproject.toml --extra redis --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --all-extras -c requirements.txt --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-dev.txt
