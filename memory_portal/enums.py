@@ -27,6 +27,64 @@ class ActorKind(TextChoices):
     SYSTEM = "system", _("this site")
 
 
+class StaffRole(TextChoices):
+    """In what office a member of staff acts. The customer reads it in place of a name."""
+
+    SUPPORT = "support", _("customer support")
+    PRIVACY_OFFICER = "privacy_officer", _("privacy officer")
+    OPERATOR = "operator", _("operations")
+    ADMINISTRATOR = "administrator", _("administration")
+
+
+class Purpose(TextChoices):
+    """Why staff look at, correct or delete something. A fixed list, as a free text could hold a value. Labels are the customer's."""
+
+    ASKED = "customer_asked", _("because you asked us")
+    COMPLAINT = "complaint", _("because of your complaint")
+    LEGAL_REQUEST = "legal_request", _("to answer your request under privacy law")
+    FRAUD_CHECK = "fraud_check", _("to check for fraud")
+    FAULT = "fault", _("to find a fault")
+
+
+class RequestKind(TextChoices):
+    """What a person asks for by letter, call or mail."""
+
+    ACCESS = "access", _("Access")
+    CORRECTION = "correction", _("Correction")
+    ERASURE = "erasure", _("Erasure")
+    OBJECTION = "objection", _("Objection")
+    COMPLAINT = "complaint", _("Complaint")
+
+
+class Regime(TextChoices):
+    """Whose law the clock of a request follows."""
+
+    GDPR = "gdpr", _("GDPR")
+    CCPA = "ccpa", _("CCPA")
+    UK = "uk", _("UK GDPR")
+
+
+class Channel(TextChoices):
+    LETTER = "letter", _("Letter")
+    MAIL = "mail", _("E-mail")
+    PHONE = "phone", _("Phone")
+    FORM = "form", _("Form")
+    IN_PERSON = "in_person", _("In person")
+
+
+class ExtensionReason(TextChoices):
+    COMPLEX = "complex", _("It is complex")
+    NUMEROUS = "numerous", _("There are many requests")
+
+
+class RequestOutcome(TextChoices):
+    DONE = "done", _("Done")
+    NOTHING_HELD = "nothing_held", _("Nothing is held")
+    WHO_UNKNOWN = "who_unknown", _("Refused: it could not be told who asks")
+    UNFOUNDED = "unfounded", _("Refused: unfounded or excessive")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+
+
 class FactState(TextChoices):
     ACTIVE = "active", _("In use")
     FROZEN = "frozen", _("Frozen")
@@ -88,6 +146,19 @@ class EventKind(TextChoices):
     EXPORTED = "exported", _("Taken with you")
     IMPORTED = "imported", _("Imported")
     SIGNED_IN = "signed_in", _("Signed in")
+
+
+class Noted(TextChoices):
+    """What the erasure ledger holds, so that a restored copy of the database does it again. Codes; nobody reads the labels."""
+
+    ERASED = "erased"
+    FORGOTTEN = "forgotten"
+    CLEARED = "cleared"
+    CONSENT_WITHDRAWN = "consent_withdrawn"
+    LEARNING_PAUSED = "learning_paused"
+    LEARNING_RESUMED = "learning_resumed"
+    USING_PAUSED = "using_paused"
+    USING_RESUMED = "using_resumed"
 
 
 class Reason(TextChoices):

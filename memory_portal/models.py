@@ -313,3 +313,24 @@ class Ticket(models.Model):
 
     def __str__(self) -> str:
         return f"link {self.pk}"
+
+
+class ErasureLedger(models.Model):
+    """What a restored copy must forget again: an account by its keyed pseudonym, a fact by its number (store/ledger.py).
+
+    No foreign key to a customer, whom it outlives. A copy of each row but the encrypted id stands in a file outside.
+    """
+
+    epoch = models.BigAutoField(primary_key=True)
+    kind = models.CharField(max_length=20)
+    at = models.DateTimeField()
+    customer_number = models.BigIntegerField(db_index=True)
+    fact_id = models.BigIntegerField(null=True)
+    code = models.CharField(max_length=32, blank=True, help_text="A reason or purpose code.")
+    profile = models.CharField(max_length=32, blank=True)
+    pseudonym = models.CharField(max_length=32, blank=True)
+    sealed_subject = models.BinaryField(null=True, editable=False)
+    """The host's id of a closed account, encrypted, for as long as its agents may hear of the closing."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.epoch}"

@@ -54,6 +54,8 @@ SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 TOMBSTONE_KEY = secret("TOMBSTONE_KEY")
 AGENT_KEY_PEPPER = secret("AGENT_KEY_PEPPER")
 EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
+LEDGER_KEY = secret("LEDGER_KEY")
+LEDGER_KEY_FALLBACKS = env.list("LEDGER_KEY_FALLBACKS", default=[])
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
@@ -136,6 +138,8 @@ DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, 
 # Counts tries and marks codes as used, so it is one for all processes.
 CACHES = {"default": env.cache_url("CACHE_URL", default="dbcache://memory_portal_cache")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# What must not come back with a restored copy: a file that is not the database's and not in its backup.
+ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))
 
 MEMORY_POLICY = Path(env.str("MEMORY_POLICY", default=str(BASE_DIR / "memory_policy.toml")))
 
