@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequ
 from agent_bridge.extraction.claude import Claude
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
 from memory_portal import store
-from memory_portal.enums import ChangeAction
+from memory_portal.enums import ActorKind, ChangeAction
 from memory_portal.models import FactEvent, MemoryFact
 from tests.figures import Figure
 from tests.messages_server import (
@@ -282,3 +283,38 @@ def test_poison_is_parked_in_sight_and_slows_the_others_by_less_than_half(
     staff.post(listing, {"action": "retry", "_selected_action": chosen})
     assert not parked.exists()
     assert ExtractionJob.objects.filter(state=JobState.QUEUED, attempts=0).count() == poison
+
+
+# --- E8: what the provider is told --------------------------------------------------------------------------------------
+
+
+FIELDS = {"model", "max_tokens", "system", "messages", "output_config"}
+
+
+def test_the_provider_gets_one_kind_of_call_and_nothing_that_says_who_the_customer_is(
+    key: AgentKey, claude: tuple[Claude, MessagesServer], figure: Figure
+) -> None:
+    extractor, server = claude
+    provider = Provider(8, 30)
+    server.will(provider)
+    for n in range(50):
+        name = f"subject-{n:04}-of-the-host"
+        store.submit(store.Subject(name, "retail"), [], store.Actor(ActorKind.SYSTEM), now=NOW)
+        customer = store.find(store.Subject(name, "retail"))
+        assert customer is not None
+        store.attach_email(customer.pk, f"mailbox{n:04}@example.org")
+        text = (
+            f"I buy {n} teas, write to other{n:04}@example.net or call +49 30 901820 {n:02}, card 4111 1111 1111 1111"
+        )
+        job = hand_over(key, name, text)
+        at = NOW
+        while (job.state not in (JobState.DONE, JobState.PARKED)) and job.attempts < jobs.TRIES:
+            at += timedelta(hours=1)
+            reading.run(job.pk, clock=lambda at=at: at, extractor=extractor)
+            job.refresh_from_db()
+    assert set(server.calls) == {"POST /v1/messages"}
+    sent = json.dumps(server.requests)
+    told = re.findall(r"subject-\d|of-the-host|mailbox\d|other\d|@example|901820|4111", sent)
+    assert told == []
+    assert {name for request in server.requests for name in request} == FIELDS, "no file, no tool, no metadata"
+    figure("E8", f"{len(server.calls)} calls: 0 but POST /v1/messages, 0 customer ids, 0 contact data, 0 card numbers")

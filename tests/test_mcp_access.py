@@ -22,6 +22,7 @@ from agent_bridge import auth, mcp_server
 from agent_bridge.models import AgentKey
 from memory_portal import store
 from memory_portal.models import FactRead, MemoryFact
+from tests.figures import Figure
 from tests.mcp_caller import ERAS, MCP, NEW, Caller, token_of
 from tests.people import person
 
@@ -128,7 +129,7 @@ def test_what_the_key_loses_its_tokens_lose(
 
 @TOOLS
 def test_no_argument_and_no_header_reaches_another_customer(
-    seats: None, agent: Agent, tool: str, arguments: dict[str, Any], enough: set[str]
+    seats: None, agent: Agent, tool: str, arguments: dict[str, Any], enough: set[str], figure: Figure
 ) -> None:
     caller = Caller(token_of(agent(), "alice"))
     for extra in ({"subject_id": "bob"}, {"customer": "bob"}, {"profile": "grocery"}):
@@ -142,6 +143,7 @@ def test_no_argument_and_no_header_reaches_another_customer(
     assert "Seat of carol" not in answer.content.decode()
     held = set(MemoryFact.objects.exclude(customer__subject_id="alice").values_list("key", "value"))
     assert held == {("seat", "Seat of bob"), ("seat", "Seat of carol")}
+    figure("W1", "every MCP tool with another customer's name in arguments and headers: 0 reached")
 
 
 def test_one_subject_id_of_two_shops_is_two_customers(seats: None, agent: Agent) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from agent_bridge import auth
 from agent_bridge.models import AgentKey
 from agent_bridge.rest import api
+from tests.figures import Figure
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +82,7 @@ def test_a_dead_key_opens_nothing(agent: Agent, row: tuple[str, str, object, int
 
 @pytest.mark.parametrize("row", TABLE, ids=NAMES)
 def test_each_scope_opens_what_the_table_says_and_no_more(
-    agent: Agent, row: tuple[str, str, object, int, set[str]]
+    agent: Agent, row: tuple[str, str, object, int, set[str]], figure: Figure
 ) -> None:
     method, address, body, status, enough = row
     for scope in auth.SCOPES:
@@ -92,6 +93,9 @@ def test_each_scope_opens_what_the_table_says_and_no_more(
             problem = answer.json()
             assert (answer.status_code, problem["code"]) == (403, "scope_missing"), scope
             assert set(problem["scopes"]) == enough
+    figure(
+        "W1", f"{len(TABLE)} bridge operations x {len(auth.SCOPES)} scopes, no key, revoked, expired: as tabled, 0 more"
+    )
 
 
 @pytest.mark.parametrize("row", TABLE, ids=NAMES)
