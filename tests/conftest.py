@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -11,6 +12,7 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
+from pytest_django.fixtures import SettingsWrapper
 
 from agent_bridge import auth
 from tests.people import BACKEND, Person, person
@@ -46,6 +48,12 @@ def limits_of_this_process() -> Iterator[None]:
     """Tries are counted in memory here: the site counts them in a table, which tests without a database lack."""
     with override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}):
         yield
+
+
+@pytest.fixture(autouse=True)
+def ledger_of_this_test(tmp_path: Path, settings: SettingsWrapper) -> None:
+    """The file outside the database: one that another test's customers stand in would be a backup's of somebody else."""
+    settings.ERASURE_LEDGER = tmp_path / "erasures" / "ledger.jsonl"
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from memory_portal.enums import (
     EventKind,
     FactState,
     FreezeReason,
+    Noted,
     Origin,
     Reason,
     TombstoneReason,
@@ -26,7 +27,7 @@ from memory_portal.models import (
     MemoryFact,
     Proposal,
 )
-from memory_portal.store import intake
+from memory_portal.store import intake, ledger
 from memory_portal.store.desk import (
     Desk,
     blank,
@@ -134,6 +135,7 @@ def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
         desk.customer.save(update_fields=["purge_generation", "cleared_at"])
         discarded = withdraw(desk, "cleared")
         desk.event(EventKind.CLEARED)
+        ledger.note(desk.customer, Noted.CLEARED, now)
         counts = {**receipt.counts, "proposals": receipt.counts["proposals"] + asked, "conversations": discarded}
         return Receipt(counts, tombstones=receipt.tombstones)
 
@@ -307,6 +309,7 @@ def withdraw_consent(customer: int, actor: Actor, *, now: datetime, purpose: str
             propose(desk, draft, Reason.NEEDS_CONSENT, None)
         _wait_no_longer(desk)
         desk.event(EventKind.CONSENT_WITHDRAWN, code=purpose)
+        ledger.note(desk.customer, Noted.CONSENT_WITHDRAWN, now, code=purpose)
         return len(rested)
 
 
@@ -326,6 +329,7 @@ def pause(customer: int, what: str, actor: Actor, *, now: datetime) -> None:
             setattr(desk.customer, f"{what}_paused_at", now)
             desk.customer.save(update_fields=[f"{what}_paused_at"])
             desk.event(kinds[what])
+            ledger.note(desk.customer, Noted(kinds[what].value), now)
         if what == "learning":
             withdraw(desk, "learning_paused")
 
@@ -339,6 +343,7 @@ def resume(customer: int, what: str, actor: Actor, *, now: datetime) -> None:
             setattr(desk.customer, f"{what}_paused_at", None)
             desk.customer.save(update_fields=[f"{what}_paused_at"])
             desk.event(kinds[what])
+            ledger.note(desk.customer, Noted(kinds[what].value), now)
 
 
 CHOICES = ("no_learn_categories", "no_use_categories", "no_learn_agents", "no_use_agents", "never_words")

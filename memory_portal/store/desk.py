@@ -26,6 +26,7 @@ from memory_portal.enums import (
     ActorKind,
     EventKind,
     FactState,
+    Noted,
     Origin,
     TombstoneReason,
 )
@@ -37,6 +38,7 @@ from memory_portal.models import (
     Proposal,
     Tombstone,
 )
+from memory_portal.store import ledger
 from memory_portal.store import policy as rules
 from memory_portal.store.errors import Conflict, NotFound
 from memory_portal.store.sanitise import value_form
@@ -252,6 +254,7 @@ def forget_rows(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agen
     for row in rows:
         bury(desk, row, TombstoneReason.FORGOTTEN)
         desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, agent=agent)
+    ledger.note(desk.customer, Noted.FORGOTTEN, desk.now, fact_ids=[row.pk for row in rows])
     return erase_rows(desk, rows)
 
 

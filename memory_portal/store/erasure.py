@@ -1,6 +1,7 @@
 """The end of a customer: everything about them goes in one transaction, under their row lock.
 
-What stays are events under a number that stands for nobody any more: append-only, with names of things and times, no value.
+What stays are events under a number that stands for nobody any more (names of things and times, no value) and a line of the
+ledger, which knows the person by a keyed pseudonym only.
 """
 
 from __future__ import annotations
@@ -12,20 +13,26 @@ from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.db import transaction
 
-from memory_portal.enums import EventKind, Reason
+from memory_portal.enums import ActorKind, EventKind, Noted, Reason
 from memory_portal.models import Customer, FactRead, FactRevision, MemoryFact
+from memory_portal.store import ledger
 from memory_portal.store.desk import locked, withdrawn
 from memory_portal.store.errors import MemoryWriteRejected
 from memory_portal.store.types import Actor, Receipt
 from memory_portal.store.words import forget_texts
 
+REASONS = ("customer_asked", "account_closed", "court_or_authority", "entered_by_mistake", "test_data", "replayed")
+"""Why somebody other than the customer may erase them. `replayed`: it had been done before, and a restored copy did not know."""
+OPERATORS = (ActorKind.STAFF, ActorKind.SYSTEM)
 
-def erase(customer: int, actor: Actor, *, now: datetime) -> Receipt:
+
+def erase(customer: int, actor: Actor, *, now: datetime, reason: str = "") -> Receipt:
     """Erase facts, versions, suggestions, tombstones, consents, reads, waiting conversations, the sign-in and the customer.
 
-    Raises NotFound; only the customer may. Signing out the browser at hand is the caller's; all others end here.
+    Raises NotFound; MemoryWriteRejected for anybody but the customer, and an operator who gives one of REASONS. Signing out the
+    browser at hand is the caller's; all others end here.
     """
-    if not actor.is_customer:
+    if not (actor.is_customer or (actor.kind in OPERATORS and reason in REASONS)):
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
     with locked(customer, actor, now) as desk:
         row = desk.customer
@@ -45,8 +52,9 @@ def erase(customer: int, actor: Actor, *, now: datetime) -> Receipt:
             "conversations": discarded,
             "events": row.events.count() + 1,
         }
-        desk.event(EventKind.CLEARED)
+        desk.event(EventKind.CLEARED, code=reason)
         desk.touched = False  # there will be no row left to count on
+        ledger.note(row, Noted.ERASED, now, code=reason)
         user = row.user_id
         transaction.on_commit(forget_texts)
         row.delete()

@@ -97,6 +97,8 @@ def note(
         )
         for fact_id in fact_ids
     ]
+    if not rows:
+        return
     if erased:  # The account's own line says it all.
         ErasureLedger.objects.filter(customer_number=customer.pk).delete()
     ErasureLedger.objects.bulk_create(rows)
