@@ -11,8 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
-from pytest_django import DjangoDbBlocker
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import DjangoDbBlocker, Settings
 
 from agent_bridge import auth
 from tests.people import BACKEND, Person, person
@@ -51,7 +50,7 @@ def limits_of_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def ledger_of_this_test(tmp_path: Path, settings: SettingsWrapper) -> None:
+def ledger_of_this_test(tmp_path: Path, settings: Settings) -> None:
     """The file outside the database: one that another test's customers stand in would be a backup's of somebody else."""
     settings.ERASURE_LEDGER = tmp_path / "erasures" / "ledger.jsonl"
 
