@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 import re
 import secrets
 import zlib
@@ -25,10 +24,10 @@ from django.core.signing import BadSignature, Signer
 from django.db import transaction
 
 from agent_bridge.models import AgentKey
-from memory_portal import store
+from memory_portal import logs, store
 from memory_portal.enums import ActorKind
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 READ = "facts:read"
 READ_SAFETY = "facts:read:safety"
@@ -186,7 +185,7 @@ def rotate(
 def revoke(key: AgentKey, *, now: datetime) -> None:
     """Dead for every process at once: each call asks the database."""
     if key.revoked_at is None:
-        log.info("key %s is revoked", key.pk)
+        log.info("key_revoked", key=key.pk)
         key.revoked_at = now
         key.save(update_fields=["revoked_at"])
 

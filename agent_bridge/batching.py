@@ -6,7 +6,6 @@ fence. The row of a batch stays until the provider holds nothing of it any more.
 
 from __future__ import annotations
 
-import logging
 import random
 from datetime import timedelta
 
@@ -19,8 +18,9 @@ from agent_bridge.extraction.batches import LOST, Batches
 from agent_bridge.extraction.claude import Claude
 from agent_bridge.models import ExtractionJob, JobState, MessageBatch
 from agent_bridge.reading import Clock
+from memory_portal import logs
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 LEASE = timedelta(hours=25)
 """A batch has expired after 24 hours; whoever has not heard of its jobs by then sends them again."""
@@ -57,7 +57,7 @@ def send(*, clock: Clock = timezone.now, batches: Batches | None = None, dice: r
         MessageBatch.objects.create(pk=sent, created_at=clock())
         for job, asked in taken.values():
             jobs.hand_to_batch(job, sent, asked.reserved, clock() + LEASE)
-    log.info("batch %s: %s conversations sent", sent, len(taken))
+    log.info("batch_sent", batch=sent, conversations=len(taken))
     return len(taken)
 
 
@@ -96,7 +96,7 @@ def _collect(batch: MessageBatch, batches: Batches, clock: Clock, dice: random.R
         return 0
     if isinstance(results, ExtractionFailed):
         if results.code != "unknown_model":  # how a missing thing reads
-            log.warning("batch %s: cannot be asked for (%s)", batch.pk, results.code)
+            log.warning("batch_unreachable", batch=batch.pk, code=results.code)
             if waiting.exists() or clock() < batch.created_at + LEASE:
                 return 0
         results = {}
@@ -106,10 +106,10 @@ def _collect(batch: MessageBatch, batches: Batches, clock: Clock, dice: random.R
         _settle(job, extraction, batch, clock, dice)
         settled += 1
     if left := batches.delete(batch.pk):
-        log.warning("batch %s: not deleted yet (%s)", batch.pk, left.code)
+        log.warning("batch_not_deleted", batch=batch.pk, code=left.code)
     else:
         batch.delete()
-    log.info("batch %s: %s conversations settled", batch.pk, settled)
+    log.info("batch_settled", batch=batch.pk, conversations=settled)
     return settled
 
 

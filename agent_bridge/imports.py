@@ -9,7 +9,6 @@ Locks are taken in one order, the customer's row before a line's.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,10 +32,10 @@ from agent_bridge.celery import app
 from agent_bridge.models import AgentKey, Import, ImportLine, JobState
 from agent_bridge.problems import Problem
 from agent_bridge.schemas import LINES_LIMIT, ImportFact
-from memory_portal import store
+from memory_portal import logs, store
 from memory_portal.enums import ActorKind, Origin, Reason
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 LINE_LIMIT = 64 * 1024
 OPEN_LIMIT = 5
@@ -184,7 +183,7 @@ def ring(import_id: UUID) -> None:
             "agent_bridge.run_import", args=[str(import_id)], retry=False, expires=4 * RING_AGAIN.total_seconds()
         )
     except Exception as error:  # every transport has its own
-        log.warning("no doorbell for import %s (%s); the sweep will ring", import_id, type(error).__name__)
+        log.warning("import_no_doorbell", job=import_id, **logs.of_error(error))
 
 
 # --- working ----------------------------------------------------------------------------------------------------------
@@ -221,7 +220,7 @@ def run(import_id: UUID | str, *, clock: Clock = timezone.now) -> str | None:
         ring(job.pk)
         return JobState.QUEUED
     _mine(job).update(state=JobState.DONE, outcome="", finished_at=clock(), lease_until=None)
-    log.info("import %s: done, %s", job.pk, dict(counts(job)))
+    log.info("import_done", job=job.pk, counts=dict(counts(job)))
     return JobState.DONE
 
 
@@ -274,7 +273,7 @@ def _work(job: Import, group: list[ImportLine], now: datetime) -> bool:
     except Exception as error:  # its text may hold a value
         if len(group) > 1:
             return all(_work(job, [row], now) for row in group)
-        log.error("import %s: %s at line %s", job.pk, type(error).__name__, group[0].line)
+        log.error("import_line_broke", job=job.pk, line=group[0].line, **logs.of_error(error))
         return bool(_put(job, [(group[0].line, "refused", "failed", "")])) or _mine(job).exists()
     return True
 

@@ -10,7 +10,6 @@ the second is discarded.
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -29,10 +28,10 @@ from agent_bridge import spend
 from agent_bridge.celery import app, lease_seconds
 from agent_bridge.extraction import Extraction, ExtractionFailed, Turn
 from agent_bridge.models import AgentKey, ExtractionJob, JobState
-from memory_portal import store
+from memory_portal import logs, store
 from memory_portal.enums import ActorKind, Reason
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 TRIES = 5
 BACKOFF = timedelta(seconds=5)
@@ -104,6 +103,7 @@ def submit(
             )
         if job.run_after <= now:
             transaction.on_commit(partial(ring, job.pk), robust=True)
+    log.info("job_queued", job=job.pk, turns=len(said))
     return job
 
 
@@ -168,7 +168,7 @@ def ring(job_id: UUID) -> None:
     try:
         app.send_task("agent_bridge.run_job", args=[str(job_id)], retry=False, expires=4 * RING_AGAIN.total_seconds())
     except Exception as error:  # every transport has its own
-        log.warning("no doorbell for job %s (%s); the sweep will ring", job_id, type(error).__name__)
+        log.warning("job_no_doorbell", job=job_id, **logs.of_error(error))
 
 
 def _packed(turn: Turn) -> dict[str, str]:
@@ -263,11 +263,11 @@ def fail(
     paid = bill(job, extraction) if extraction else {}
     if not failure.transient or job.attempts >= TRIES:
         parked = {"state": JobState.PARKED, "outcome": failure.code, "finished_at": now, "lease_until": None}
-        log.warning("job %s: parked after %s tries (%s)", job.pk, job.attempts, failure.code)
+        log.warning("job_parked", job=job.pk, code=failure.code, attempt=job.attempts)
         return JobState.PARKED if _mine(job).update(**parked, **paid) else state_of(job)
     again = now + wait(job.attempts, failure.retry_after, dice)
     queued = {"state": JobState.QUEUED, "outcome": failure.code, "run_after": again, "lease_until": None}
-    log.info("job %s: %s in try %s", job.pk, failure.code, job.attempts)
+    log.info("job_retried", job=job.pk, code=failure.code, attempt=job.attempts)
     return JobState.QUEUED if _mine(job).update(**queued, **paid) else state_of(job)
 
 
@@ -285,7 +285,7 @@ def postpone(job: ExtractionJob, code: str, now: datetime) -> str:
     with transaction.atomic():  # Skipping what is locked: two workers may be at this.
         waiting = list(others.select_for_update(skip_locked=True).values_list("pk", flat=True))
         ExtractionJob.objects.filter(pk__in=waiting).update(**held)
-    log.warning("job %s and %s more wait for the next day (%s)", job.pk, len(waiting), code)
+    log.warning("job_postponed", job=job.pk, others=len(waiting), code=code)
     return JobState.QUEUED
 
 

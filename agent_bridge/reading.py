@@ -5,14 +5,11 @@ In: a job's id, a clock. Out: the state it came to, and facts through the store.
 
 from __future__ import annotations
 
-import logging
 import random
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from uuid import UUID
 
 from django.db import transaction
@@ -23,10 +20,10 @@ from agent_bridge.extraction import Extraction, ExtractionFailed, ExtractionRequ
 from agent_bridge.extraction import configured as configured_extractor
 from agent_bridge.extraction.grounding import Source, ground
 from agent_bridge.models import ExtractionJob, JobState
-from memory_portal import store
+from memory_portal import logs, store
 from memory_portal.enums import ActorKind, Reason
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 Clock = Callable[[], datetime]
 
@@ -54,14 +51,8 @@ def safely(job: ExtractionJob, clock: Clock, dice: random.Random, step: Callable
     try:
         return step()
     except Exception as error:  # its text may hold the customer's words
-        log.error("job %s: %s in try %s, at %s", job.pk, type(error).__name__, job.attempts, _where(error))
+        log.error("job_broke", job=job.pk, attempt=job.attempts, **logs.of_error(error))
         return jobs.fail(job, ExtractionFailed("internal_error"), clock(), dice)
-
-
-def _where(error: BaseException) -> str:
-    """The line an error comes from: what a log may say of it instead of its message."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
 def _read(job: ExtractionJob, clock: Clock, extractor: Extractor, dice: random.Random) -> str:
@@ -155,11 +146,11 @@ def settle(job: ExtractionJob, extraction: Extraction, turns: Sequence[Turn], no
             if not jobs.end(job, JobState.DONE, "", now, counts=dict(counts), **jobs.bill(job, extraction)):
                 raise _Fenced
     except _Fenced:
-        log.info("job %s: try %s came too late", job.pk, job.attempts)
+        log.info("job_too_late", job=job.pk, attempt=job.attempts)
         return jobs.state_of(job)
     except store.MemoryDisabled:
         return _ended(job, JobState.DISCARDED, Reason.MEMORY_OFF, now)
-    log.info("job %s: done by %s, %s", job.pk, extraction.extractor, dict(counts))
+    log.info("job_done", job=job.pk, extractor=extraction.extractor, counts=dict(counts))
     return JobState.DONE
 
 

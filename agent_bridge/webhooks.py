@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import logging
 import random
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
@@ -27,9 +26,9 @@ from agent_bridge.celery import app
 from agent_bridge.models import AgentKey, Webhook
 from agent_bridge.outbound import Undelivered
 from agent_bridge.schemas import ChangesOut
-from memory_portal import store
+from memory_portal import logs, store
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 BACKOFF = timedelta(seconds=1)
 STUMBLES = 3
@@ -123,7 +122,7 @@ def ring_due(now: datetime) -> int:
             app.send_task("agent_bridge.deliver_webhook", args=[str(hook.pk)], retry=False, expires=BELL_LIFE)
             rung += 1
         except Exception as error:  # every transport has its own
-            log.warning("no doorbell for webhook %s (%s)", hook.pk, type(error).__name__)
+            log.warning("webhook_no_doorbell", webhook=hook.pk, **logs.of_error(error))
     return rung
 
 
@@ -176,7 +175,7 @@ def _page(hook: Webhook, scopes: Collection[str]) -> store.Changes:
     try:
         return store.changes(hook.profile, hook.agent, hook.cursor, kinds=kinds(hook), hidden=hidden)
     except store.LostCursor:  # On a new server: twice is better than not at all.
-        log.warning("webhook %s starts anew: its place is of another database server", hook.pk)
+        log.warning("webhook_starts_anew", webhook=hook.pk)
         return store.changes(hook.profile, hook.agent, "", kinds=kinds(hook), hidden=hidden)
 
 
@@ -203,7 +202,7 @@ def _told(hook: Webhook, page: store.Changes, now: datetime) -> bool:
 def _fail(hook: Webhook, why: Undelivered, now: datetime, dice: random.Random) -> None:
     since = hook.failing_since or now
     over = why.code == "status_410" or now - since >= timedelta(days=settings.WEBHOOK_DAYS)
-    log.info("webhook %s: %s, for the %sth time", hook.pk, why.code, hook.failures + 1)
+    log.info("webhook_failed", webhook=hook.pk, code=why.code, failures=hook.failures + 1)
     _mine(hook).update(
         failures=hook.failures + 1,
         failing_since=since,

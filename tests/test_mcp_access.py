@@ -367,6 +367,7 @@ def test_what_breaks_inside_a_tool_is_logged_by_its_place_only(
     monkeypatch.setattr(store, "lookup", breaks, raising=False)
     text, well = Caller(token_of(agent())).call("recall_memories", topic=CANARY)
     assert (text.startswith("Something broke on our side."), well) == (True, False)
-    assert "RuntimeError in the bridge at " in logged(caplog)
+    assert "'bridge_broke'" in logged(caplog)
+    assert "'error': 'RuntimeError'" in logged(caplog)
     assert CANARY not in logged(caplog) + text
     assert not FactRead.objects.exists()

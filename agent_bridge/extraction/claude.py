@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent_bridge.extraction import CALLS, Extraction, ExtractionFailed, ExtractionRequest, Turn
 from memory_portal import store
 from memory_portal.enums import ChangeAction
-
-log = logging.getLogger(__name__)
 
 PROMPTS = Path(__file__).with_name("prompts")
 WINDOW = 24_000

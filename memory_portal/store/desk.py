@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,9 +50,6 @@ from memory_portal.store.types import (
     Subject,
 )
 from memory_portal.store.words import forget_texts
-
-log = logging.getLogger(__name__)
-
 
 withdrawn = Signal()
 """Sent inside the transaction when the customer takes back what work in flight may rest on.

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from memory_portal import logs
 from memory_portal.enums import (
     ActorKind,
     ChangeAction,
@@ -31,7 +32,6 @@ from memory_portal.store.desk import (
     current_policy,
     forget_rows,
     locked,
-    log,
 )
 from memory_portal.store.errors import Conflict, MemoryDisabled
 from memory_portal.store.types import (
@@ -48,6 +48,8 @@ from memory_portal.store.types import (
     Subject,
     Update,
 )
+
+log = logs.get(__name__)
 
 
 def submit(
@@ -311,7 +313,7 @@ def sweep(*, now: datetime, batch: int = 500, stop: Callable[[], bool] = lambda:
                     done["proposals"] += desk.ended["proposals"]
             except Exception as error:  # its text may hold a value
                 done["failed"] += 1
-                log.error("the sweep could not finish customer %s: %s", last, type(error).__name__)
+                log.error("sweep_failed", customer=last, **logs.of_error(error))
     over = Tombstone.objects.filter(watermark__lte=current_policy().forgotten_until(now))
     while (stones := list(over.values_list("pk", flat=True)[:batch])) and not stop():
         done["tombstones"] += over.filter(pk__in=stones).delete()[0]  # unless it was renewed meanwhile

