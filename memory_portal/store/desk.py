@@ -110,10 +110,10 @@ class Desk:
             fact_id=fact_id,
             key=key,
             category=category,
-            code=code,
+            code=code or actor.purpose,
             actor_kind=actor.kind,
             actor_id=actor.id,
-            agent=agent or (actor.name if actor.kind in (ActorKind.AGENT, ActorKind.JOB) else ""),
+            agent=agent or (actor.name if actor.kind in (ActorKind.AGENT, ActorKind.JOB) else actor.role),
         )
 
     def row(self, fact_id: int, version: int | None = None) -> MemoryFact:

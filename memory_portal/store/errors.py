@@ -76,3 +76,9 @@ class EmailTaken(MemoryStoreError):
     """The address opens another customer of the same profile already. Does not say whose."""
 
     code = "email_taken"
+
+
+class WrongMoment(MemoryStoreError):
+    """This step of a request is not open: it is answered, or another law's, or its time is over."""
+
+    code = "wrong_moment"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from memory_portal.enums import ChangeAction, Origin, Reason
+from memory_portal.enums import ChangeAction, Origin, Reason, Regime
 from memory_portal.store.sanitise import fold
 from memory_portal.store.types import SAFETY, Actor, Draft, Held
 
@@ -83,6 +83,16 @@ class Profile(Strict):
     example_keys: tuple[Word, ...] = ()
 
 
+class RequestRules(Strict):
+    """Of requests made by hand: on which days nobody works, by the law whose clock it is."""
+
+    regime: Regime = Regime.GDPR
+    holidays: dict[Regime, tuple[date, ...]] = {}
+
+    def holidays_of(self, regime: Regime) -> frozenset[date]:
+        return frozenset(self.holidays.get(regime, ()))
+
+
 class Policy(Strict):
     memory: bool = True
     tools: Literal["read", "write"] = "read"
@@ -92,6 +102,7 @@ class Policy(Strict):
     categories: dict[Word, Category]
     keys: KeyRule = KeyRule()
     patterns: Patterns = Patterns()
+    requests: RequestRules = RequestRules()
     profiles: dict[Word, Profile]
 
     @model_validator(mode="after")

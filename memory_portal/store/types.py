@@ -44,11 +44,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does something: `id` is a pseudonym (a key's id, a staff member's id, a job's id), `name` what a customer may read."""
+    """Who does something: `id` is a pseudonym (a key's id, a staff member's id, a job's id), `name` what a customer may read.
+
+    Of staff the customer reads `role` and `purpose`, codes of StaffRole and Purpose.
+    """
 
     kind: ActorKind
     id: str = ""
     name: str = ""
+    role: str = ""
+    purpose: str = ""
 
     @property
     def is_customer(self) -> bool:
