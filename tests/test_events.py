@@ -56,7 +56,7 @@ ATTEMPTS = {
     ),
     "SQL upsert": lambda: _sql(
         "INSERT INTO memory_portal_factevent SELECT * FROM memory_portal_factevent"
-        " ON CONFLICT (id) DO UPDATE SET code = 'forged'"
+        " ON CONFLICT (id, at) DO UPDATE SET code = 'forged'"
     ),
     "SQL truncate": lambda: _sql("TRUNCATE memory_portal_factevent"),
 }
