@@ -10,8 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 from django.conf import settings
+from django.utils import timezone
 
 from agent_bridge.extraction import CALLS
 
@@ -104,3 +105,13 @@ if settings.MESSAGE_BATCHES:
         "options": {"expires": BATCHES_EVERY},
     }
 app.autodiscover_tasks(["agent_bridge"])
+
+
+@signals.worker_init.connect  # type: ignore[untyped-decorator]
+def refuse_old_copies(**kwargs: Any) -> None:
+    from memory_portal import store
+
+    try:
+        store.refuse_old_copies(timezone.now)
+    except store.OldCopy as error:
+        raise SystemExit(str(error)) from None  # of errors Celery would only take a note

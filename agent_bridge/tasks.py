@@ -31,6 +31,7 @@ def batches() -> None:
 def retention() -> None:
     now = timezone.now()
     store.sweep(now=now)
+    store.reconcile(now)
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)

@@ -58,10 +58,11 @@ if TYPE_CHECKING:
     )
     from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
     from memory_portal.store.desk import current_policy, find, withdrawn
-    from memory_portal.store.erasure import erase
+    from memory_portal.store.erasure import ERASURE_REASONS, erase
     from memory_portal.store.exporting import everything_kept
     from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
     from memory_portal.store.fence import block, read_out
+    from memory_portal.store.ledger import OldCopy, check_copy, reconcile, refuse_old_copies
     from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
         attach_email,
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
         tombstones,
         waiting,
     )
+    from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
     from memory_portal.store.serving import (
         context,
@@ -111,7 +113,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
-    "erasure": ("erase",),
+    "erasure": ("ERASURE_REASONS", "erase"),
     "exporting": ("everything_kept",),
     "feed": ("CHANGE_KINDS", "Change", "Changes", "changes"),
     "fence": ("block", "read_out"),
@@ -135,6 +137,7 @@ _ROOMS = {
         "withdraw_consent",
     ),
     "desk": ("current_policy", "find", "withdrawn"),
+    "ledger": ("OldCopy", "check_copy", "reconcile", "refuse_old_copies"),
     "orm": ("embed", "submit", "sweep"),
     "serving": ("context", "facts", "look", "lookup", "page", "preview", "purge_generation", "version_of", "warm"),
     "people": (
@@ -169,6 +172,7 @@ _ROOMS = {
         "tombstones",
         "waiting",
     ),
+    "replaying": ("replay", "still_there"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
 }
@@ -183,6 +187,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CHANGE_KINDS",
+    "ERASURE_REASONS",
     "KEY_LIMIT",
     "QUOTE_LIMIT",
     "SAFETY",
@@ -210,6 +215,7 @@ __all__ = [
     "MemoryWriteRejected",
     "News",
     "NotFound",
+    "OldCopy",
     "Outcome",
     "Recall",
     "Receipt",
@@ -225,6 +231,7 @@ __all__ = [
     "attach_email",
     "block",
     "changes",
+    "check_copy",
     "choose",
     "claim_telling",
     "clean",
@@ -264,11 +271,15 @@ __all__ = [
     "purge_generation",
     "read_out",
     "readers",
+    "reconcile",
     "redeem",
+    "refuse_old_copies",
     "rejection",
+    "replay",
     "resume",
     "reviewed",
     "session_tag",
+    "still_there",
     "submit",
     "suggestion",
     "suggestions",

@@ -1,6 +1,6 @@
 """What happened to the facts of one profile's customers, in an order that misses nothing: ids, keys, codes and times, no value.
 
-In: a profile, an agent and a cursor. Out: Changes and the next cursor. Raw SQL like shelf; imports enums, errors and types.
+In: a profile, an agent and a cursor. Out: Changes and the next cursor. Raw SQL like shelf; imports enums, errors and ledger.
 
 Ids are handed out before transactions commit, so that a reader who goes by id alone walks past rows that become visible behind
 it. Each event carries a transaction id, `xid`; a page ends below the oldest transaction still running, where nothing can appear
@@ -27,6 +27,7 @@ from django.db import connection
 
 from memory_portal.enums import EventKind
 from memory_portal.store.errors import BadCursor, LostCursor
+from memory_portal.store.ledger import unsealed
 
 SCAN = 2_000
 PAGE = 100
@@ -53,7 +54,11 @@ TAKING = (
 )
 """What an agent holds is not so any more: told to every agent that could have it."""
 
-CHANGE_KINDS = tuple(sorted((*GIVING, *TAKING)))
+ERASED = "erased"
+"""The account was closed. Such a customer has no row to look up: the ledger keeps the host's id, encrypted, for a month. What
+happened is the CLEARED of the erasure, the last event there is of them; whoever wants to hear of either hears of it."""
+
+CHANGE_KINDS = tuple(sorted((*GIVING, *TAKING, ERASED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +102,23 @@ SELECT (SELECT system_identifier FROM pg_control_system()), pg_snapshot_xmin(pg_
 # ended and how far it came, whatever of it is told.
 READ = f"""
 WITH scanned AS MATERIALIZED (
-    SELECT e.xid, e.id, e.customer_id, e.kind, e.key, e.category, e.code, e.at
+    SELECT e.xid, e.id, e.customer_id, e.kind, e.key, e.category, e.at,
+        CASE WHEN e.actor_kind = 'staff' THEN '' ELSE e.code END AS code -- why staff did it is for the customer only
     FROM memory_portal_factevent AS e
     WHERE (e.xid, e.id) > (%(xid)s::bigint, %(id)s::bigint)
         AND e.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
-        AND e.kind IN ({", ".join(f"'{kind.value}'" for kind in CHANGE_KINDS)})
+        AND e.kind IN ({", ".join(f"'{kind.value}'" for kind in (*GIVING, *TAKING))})
     ORDER BY e.xid, e.id
     LIMIT %(scan)s
 ), told AS (
-    SELECT s.xid, s.id, c.subject_id, s.kind, s.key, s.code, s.at
-    FROM scanned AS s JOIN memory_portal_customer AS c ON c.id = s.customer_id AND c.profile = %(profile)s
-    WHERE s.kind = ANY(%(kinds)s::text[])
+    SELECT s.xid, s.id, c.subject_id, l.sealed_subject, s.kind, s.key, s.code, s.at
+    FROM scanned AS s
+    LEFT JOIN memory_portal_customer AS c ON c.id = s.customer_id AND c.profile = %(profile)s
+    LEFT JOIN memory_portal_erasureledger AS l ON c.id IS NULL AND s.kind = '{EventKind.CLEARED.value}'
+        AND l.customer_number = s.customer_id AND l.kind = '{ERASED}' AND l.at <= s.at
+        AND l.profile = %(profile)s AND l.sealed_subject IS NOT NULL
+    WHERE l.epoch IS NOT NULL AND ARRAY['{ERASED}', s.kind]::text[] && %(kinds)s::text[]
+        OR c.id IS NOT NULL AND s.kind = ANY(%(kinds)s::text[])
         AND NOT s.category = ANY(%(hidden)s::text[])
         AND NOT (s.kind = '{EventKind.CONSENT_WITHDRAWN.value}' AND s.code = ANY(%(hidden)s::text[]))
         AND (s.kind = ANY(%(taking)s::text[]) OR NOT (
@@ -120,8 +131,8 @@ WITH scanned AS MATERIALIZED (
 ), last AS (
     SELECT xid, id, count(*) OVER () AS scanned FROM scanned ORDER BY xid DESC, id DESC LIMIT 1
 )
-SELECT 0, xid, id, subject_id, kind, key, code, at FROM told
-UNION ALL SELECT scanned, xid, id, '', '', '', '', NULL FROM last
+SELECT 0, xid, id, subject_id, sealed_subject, kind, key, code, at FROM told
+UNION ALL SELECT scanned, xid, id, '', NULL, '', '', '', NULL FROM last
 """  # noqa: S608  # made of our own enums
 
 
@@ -159,9 +170,11 @@ def changes(
                 "scan": scan,
             },
         )
-        for count, xid, number, subject_id, kind, key, code, at in cursor.fetchall():
+        for count, xid, number, subject_id, sealed, kind, key, code, at in cursor.fetchall():
             if count:
                 end, scanned = (xid, number), count
+            elif sealed:
+                told.append((xid, Change(number, unsealed(sealed), ERASED, "", "", at)))
             else:
                 told.append((xid, Change(number, subject_id, kind, key, code, at)))
     told.sort(key=lambda row: (row[0], row[1].id))
@@ -170,7 +183,7 @@ def changes(
         xid, last = told[-1]
         more = more or (xid, last.id) != end
         end = xid, last.id
-    return Changes(tuple(change for _, change in told), _text(Place(place.server, *end)), more)
+    return Changes(tuple(change for _, change in told if change.subject_id), _text(Place(place.server, *end)), more)
 
 
 def _place(after: str, server: int, xmin: int) -> Place:

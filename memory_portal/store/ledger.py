@@ -68,12 +68,12 @@ def _box() -> MultiFernet:
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 
-def unsealed(sealed: bytes) -> str | None:
-    """The host's id of a closed account; None where the key is gone."""
+def unsealed(sealed: bytes) -> str:
+    """The host's id of a closed account; empty where the key is gone."""
     try:
         return _box().decrypt(bytes(sealed)).decode()
     except InvalidToken:
-        return None
+        return ""
 
 
 # --- noting, inside -----------------------------------------------------------------------------------------------------
@@ -99,8 +99,6 @@ def note(
     ]
     if not rows:
         return
-    if erased:  # The account's own line says it all.
-        ErasureLedger.objects.filter(customer_number=customer.pk).delete()
     ErasureLedger.objects.bulk_create(rows)
     transaction.on_commit(partial(_carry, rows), robust=True)  # What is committed is so, whatever a disk says.
 
@@ -234,7 +232,7 @@ def unknown(now: datetime) -> list[dict[str, Any]]:
         return [told[epoch] for (epoch,) in cursor.fetchall()]
 
 
-def refuse_old_copy(now: datetime) -> None:
+def check_copy(now: datetime) -> None:
     """Raises OldCopy where this database is one."""
     if missing := unknown(now):
         raise OldCopy(
@@ -243,7 +241,7 @@ def refuse_old_copy(now: datetime) -> None:
         )
 
 
-def guard(clock: Callable[[], datetime]) -> None:
+def refuse_old_copies(clock: Callable[[], datetime]) -> None:
     """From now on this process opens no connection to an old copy. Raises OldCopy at once where the database is one.
 
     A database that does not answer now is asked when it does.
@@ -251,14 +249,14 @@ def guard(clock: Callable[[], datetime]) -> None:
 
     def asked(sender: object, **kwargs: Any) -> None:
         try:
-            refuse_old_copy(clock())
+            check_copy(clock())
         except OldCopy:
             connection.close()  # Django would take it for a good one.
             raise
 
     connection_created.connect(asked, dispatch_uid="memory_portal.ledger", weak=False)
     try:
-        refuse_old_copy(clock())
+        check_copy(clock())
     except OldCopy:
         raise
     except OperationalError:

@@ -86,6 +86,7 @@ def start_afresh() -> None:
         raise CommandError("--reset only empties the embedded database; unset DATABASE_URL or empty yours by hand")
     with connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    settings.ERASURE_LEDGER.unlink(missing_ok=True)  # of the database that is no more
     empty_mailbox(settings.VAR / "broker")
     (settings.VAR / "secrets" / "demo_agent_key").unlink(missing_ok=True)
 
