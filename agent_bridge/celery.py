@@ -14,6 +14,7 @@ from celery import Celery, signals
 from django.conf import settings
 from django.utils import timezone
 
+from agent_bridge import watched  # noqa: F401  # its receivers
 from agent_bridge.extraction import CALLS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
@@ -86,6 +87,7 @@ app.conf.update(
     worker_soft_shutdown_timeout=30.0,
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,  # what prints is a terminal's business; what logs goes by the list
     beat_schedule_filename=str(Path(private(Path(settings.VAR) / "beat")) / "schedule"),
     beat_schedule={
         "sweep": {"task": "agent_bridge.sweep", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},

@@ -248,3 +248,17 @@ class CallWindow(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Heartbeat(models.Model):
+    """When a sweep was last here, by its name."""
+
+    name = models.CharField(max_length=16, primary_key=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("sign of life")
+        verbose_name_plural = _("signs of life")
+
+    def __str__(self) -> str:
+        return self.name

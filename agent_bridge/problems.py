@@ -119,6 +119,12 @@ class Problem(Exception):
         return self.code
 
 
+class ProblemResponse(HttpResponse):
+    """Knows its code and reason, for who counts refusals."""
+
+    problem = ""
+
+
 def answer(problem: Problem) -> HttpResponse:
     kind = KINDS[problem.code]
     body: dict[str, object] = {
@@ -131,7 +137,8 @@ def answer(problem: Problem) -> HttpResponse:
     }
     if problem.errors:
         body["errors"] = list(problem.errors)
-    response = HttpResponse(json.dumps(body, ensure_ascii=False), status=kind.status, content_type=MEDIA_TYPE)
+    response = ProblemResponse(json.dumps(body, ensure_ascii=False), status=kind.status, content_type=MEDIA_TYPE)
+    response.problem = "/".join(filter(None, (problem.code, str(problem.more.get("reason", "")))))
     if kind.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="memory"'
         if problem.code != "key_missing":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import batching, idempotency, imports, jobs, reading, spend, webhooks
+from agent_bridge import batching, idempotency, imports, jobs, reading, spend, vitals, webhooks
 from agent_bridge.celery import app
 from memory_portal import post, store
 
@@ -19,6 +19,7 @@ def sweep() -> None:
     now = timezone.now()
     jobs.sweep(now)
     imports.sweep(now)
+    vitals.beat(vitals.SWEEP, now)
 
 
 @app.task(name="agent_bridge.batches")  # type: ignore[untyped-decorator]
@@ -35,6 +36,7 @@ def retention() -> None:
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
+    vitals.beat(vitals.RETENTION, now)
 
 
 @app.task(name="agent_bridge.digests")  # type: ignore[untyped-decorator]

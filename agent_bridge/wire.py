@@ -6,6 +6,7 @@ HTML, with a cookie, or with a traceback.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Any
@@ -17,6 +18,7 @@ from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
+from django.template import loader
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from ninja.errors import HttpError, ValidationError
@@ -96,6 +98,25 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         response["Cache-Control"] = "no-store"
         return response
     return defaults.bad_request(request, exception)
+
+
+AWAY = (OperationalError, InterfaceError)
+"""What the database says when it is not there, or not now: nothing is wrong with the request."""
+SOON = "5"
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The site's handler500: what no view caught. A database that is away is a 503 that says when to come again."""
+    away = isinstance(sys.exc_info()[1], AWAY)
+    if request.path_info.startswith("/bridge/"):
+        problem = Problem("unavailable", headers={"Retry-After": SOON}) if away else Problem("failed")
+        response = problems.answer(problem)
+    elif away:
+        response = HttpResponse(loader.get_template("503.html").render(), status=503, headers={"Retry-After": SOON})
+    else:
+        response = defaults.server_error(request)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 # --- what comes in ----------------------------------------------------------------------------------------------------

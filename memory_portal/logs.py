@@ -38,7 +38,8 @@ def of(pattern: str) -> Shape:
 
 
 ident = of(r"\d{1,20}|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-"""The number or UUID of a row, a request or a task."""
+"""The number or UUID of a row or a task."""
+request_name = of(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 code = of(r"[a-z][a-z0-9_]{0,39}(/[a-z0-9_]{1,39})?")
 """A word of ours out of a fixed set: a reason, an outcome, a route's own name."""
 route = of(r"[A-Za-z0-9_.:-]{1,64}")
@@ -57,14 +58,12 @@ def counts(value: object) -> object | None:
 
 
 ERROR: Mapping[str, Shape] = {"error": kind, "sqlstate": sqlstate, "at": place}
-ALWAYS: Mapping[str, Shape] = {"request_id": ident, "task": route, "task_id": ident, **ERROR}
+ALWAYS: Mapping[str, Shape] = {"request_id": request_name, "task": route, "task_id": ident, **ERROR}
 """What any line may carry: what it belongs to, and what broke."""
 
 EVENTS: Mapping[str, Mapping[str, Shape]] = {
     # requests
     "request": {"route": route, "method": kind, "status": number, "ms": number, "problem": code, "key": ident},
-    "request_broke": {"route": route, "method": kind},
-    "database_unavailable": {"route": route},
     "key_in_address": {},
     "bridge_broke": {},
     # keys
@@ -96,7 +95,8 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     "mail_failed": {"mails": number},
     # processes
     "crashed": {},
-    "task_failed": {},
+    "task_ended": {"seconds": number},
+    "task_failed": {"seconds": number},
     "check_failed": {"check": code},
 }
 """Every event this product logs, and what each may say beside ALWAYS."""

@@ -90,7 +90,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "memory_portal.middleware.Watched",
     "django.middleware.security.SecurityMiddleware",
+    "memory_portal.health.Probes",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -332,6 +334,26 @@ if MESSAGE_BATCHES and EXTRACTOR != "claude":
     raise ImproperlyConfigured("MESSAGE_BATCHES needs EXTRACTOR=claude")
 
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
+
+# --- health and metrics -------------------------------------------------------------------------------------------------
+
+# What /readyz asks, and which of it must be well for this process to be sent requests: the rest is told, and served without.
+READY_CHECKS = {
+    "database": "memory_portal.health.database",
+    "migrations": "memory_portal.health.migrations",
+    "broker": "agent_bridge.vitals.broker",
+    "sweeper": "agent_bridge.vitals.sweeper",
+}
+READY_NEEDS = env.list("READY_NEEDS", default=["database", "migrations"])
+if unknown := sorted(set(READY_NEEDS) - set(READY_CHECKS)):
+    raise ImproperlyConfigured(f"READY_NEEDS has {unknown[0]}; the checks are {', '.join(READY_CHECKS)}")
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # a load balancer may ask in plain http
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")  # without one, /metrics is closed in production
+if PRODUCTION and METRICS_TOKEN and len(METRICS_TOKEN) < 32:
+    raise ImproperlyConfigured("METRICS_TOKEN needs at least 32 characters")
+METRICS_FROM = ["agent_bridge.vitals.gauges"]
+if metrics_dir := env.str("PROMETHEUS_MULTIPROC_DIR", default=""):  # read by prometheus_client itself
+    Path(metrics_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 # --- logs: ids and codes only; no request line, no body, no value --------------------------------------------------------
 

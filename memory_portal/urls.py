@@ -85,3 +85,4 @@ urlpatterns = [
 handler400 = "agent_bridge.wire.bad_request"
 handler403 = "memory_portal.views.entry.forbidden"
 handler404 = "memory_portal.views.entry.not_found"
+handler500 = "agent_bridge.wire.server_error"

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
-from agent_bridge import batching, imports, jobs, reading, webhooks
+from agent_bridge import batching, imports, jobs, reading, vitals, webhooks
 
 PAUSE = 1.0
 BATCH_PAUSE = 60.0
@@ -34,6 +34,7 @@ class Command(BaseCommand):
         ran = 0
         while not stopped.is_set():
             jobs.sweep(timezone.now(), ring_bells=False)
+            vitals.beat(vitals.SWEEP, timezone.now())
             if settings.MESSAGE_BATCHES:
                 ran += batching.collect()
                 batching.send()
