@@ -7,4 +7,4 @@ class MemoryPortalConfig(AppConfig):
     verbose_name = _("Memory")
 
     def ready(self) -> None:
-        from memory_portal import checks  # noqa: F401  # registers the system checks
+        from memory_portal import checks, sessions  # noqa: F401  # register the system checks, and what a sign-in notes

@@ -69,6 +69,7 @@ def key(request: HttpRequest) -> JsonResponse:
     public = signing.public_key()
     answer = JsonResponse({"algorithm": signing.ALGORITHM, "key_id": public.id, "public_key": public.text})
     answer["Access-Control-Allow-Origin"] = "*"
+    answer["Cache-Control"] = "public, max-age=3600"
     return answer
 
 
