@@ -18,7 +18,7 @@ from agent_bridge import auth, feed
 from memory_portal import store
 from memory_portal.enums import ActorKind, EventKind, FreezeReason, Origin
 from memory_portal.models import TOLD, Customer, FactEvent
-from memory_portal.store.feed import CHANGE_KINDS, GIVING, TAKING
+from memory_portal.store.feed import CHANGE_KINDS, ERASED, GIVING, TAKING
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -414,7 +414,7 @@ def test_a_key_revoked_while_its_call_waits_is_not_answered(agent: Agent) -> Non
 
 
 def test_the_index_is_over_exactly_the_kinds_that_are_told() -> None:
-    assert sorted(TOLD) == sorted(CHANGE_KINDS) == sorted({*GIVING, *TAKING})
+    assert sorted({*TOLD, ERASED}) == sorted(CHANGE_KINDS) == sorted({*GIVING, *TAKING, ERASED})
 
 
 def _scans() -> tuple[int, int]:
