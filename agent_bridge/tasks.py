@@ -36,6 +36,7 @@ def retention() -> None:
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
+    store.tend_months(now)
     vitals.beat(vitals.RETENTION, now)
 
 

