@@ -89,6 +89,8 @@ class ExtractionJob(models.Model):
             ),
             models.Index(fields=["finished_at"], name="job_ended", condition=Q(finished_at__isnull=False)),
             models.Index(fields=["batch"], name="job_batched", condition=~Q(batch="")),
+            models.Index(fields=["-created_at"], name="job_newest"),
+            models.Index(fields=["outcome"], name="job_parked", condition=Q(state=JobState.PARKED)),
         ]
 
     def __str__(self) -> str:

@@ -92,6 +92,8 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     "sweep_failed": {"customer": ident},
     "semantic_off": {},
     "months_left": {},
+    # staff
+    "staff_alarm": {"staff": ident, "customers": number},
     # mail
     "mail_failed": {"mails": number},
     # processes

@@ -26,6 +26,8 @@ from memory_portal.enums import (
     Theme,
     TombstoneReason,
 )
+from memory_portal.office import PrivacyRequest as PrivacyRequest
+from memory_portal.office import StaffAlert as StaffAlert
 
 
 def new_salt() -> bytes:
@@ -73,7 +75,10 @@ class Customer(models.Model):
         verbose_name = _("customer")
         verbose_name_plural = _("customers")
         constraints = [models.UniqueConstraint(fields=["profile", "subject_id"], name="one_customer_per_subject")]
-        indexes = [models.Index(fields=["email"], name="customer_email", condition=~Q(email=""))]
+        indexes = [
+            models.Index(fields=["email"], name="customer_email", condition=~Q(email="")),
+            models.Index(fields=["subject_id"], name="customer_subject"),  # staff do not always know the profile
+        ]
 
     def __str__(self) -> str:
         return f"customer {self.pk}"
@@ -130,6 +135,8 @@ class MemoryFact(Statement):
         verbose_name_plural = _("facts")
         # The unique index serves every read by customer; an index on a time would make each update rewrite it.
         constraints = [models.UniqueConstraint(fields=["customer", "key"], name="one_fact_per_key")]
+        # Of what staff may do: "change" is to correct, "delete" to forget, both on the customer's behalf.
+        permissions = [("reveal_memoryfact", "Can look at a value"), ("view_policy", "Can read the policy")]
 
     def __str__(self) -> str:
         return f"fact {self.pk}"
@@ -197,6 +204,7 @@ class FactEvent(models.Model):
         indexes = [
             models.Index(fields=["customer", "-at", "-id"], name="event_by_customer"),
             models.Index(fields=["xid", "id"], name="event_feed", condition=Q(xid__isnull=False, kind__in=TOLD)),
+            models.Index(fields=["actor_id", "at"], name="event_by_staff", condition=Q(actor_kind=ActorKind.STAFF)),
         ]
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ from memory_portal.store.errors import (
     MemoryStoreError,
     MemoryWriteRejected,
     NotFound,
+    WrongMoment,
 )
 from memory_portal.store.types import (
     KEY_LIMIT,
@@ -97,6 +98,8 @@ if TYPE_CHECKING:
         tombstones,
         waiting,
     )
+    from memory_portal.store.requests import sweep_requests
+    from memory_portal.store.reveal import reveal
     from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
     from memory_portal.store.serving import (
@@ -174,6 +177,8 @@ _ROOMS = {
         "tombstones",
         "waiting",
     ),
+    "requests": ("sweep_requests",),
+    "reveal": ("reveal",),
     "replaying": ("replay", "still_there"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
@@ -225,6 +230,7 @@ __all__ = [
     "Suggestion",
     "Ticket",
     "Use",
+    "WrongMoment",
     "accept",
     "activity",
     "add",
@@ -279,6 +285,7 @@ __all__ = [
     "rejection",
     "replay",
     "resume",
+    "reveal",
     "reviewed",
     "session_tag",
     "still_there",
@@ -286,6 +293,7 @@ __all__ = [
     "suggestion",
     "suggestions",
     "sweep",
+    "sweep_requests",
     "tend_months",
     "thaw",
     "ticket",
