@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.apps import apps
-from django.db.models import Count, Q, QuerySet, Subquery
+from django.db.models import Count, F, Func, Max, Q, QuerySet, Subquery
 
 from memory_portal.enums import ActorKind, ChangeAction, EventKind, FreezeReason, Origin, Reason, TombstoneReason
 from memory_portal.models import Consent, Customer, FactEvent, FactRead, MemoryFact, Proposal, Tombstone
@@ -33,14 +33,11 @@ class Use:
 
 def readers(customer_id: int) -> dict[int, list[Use]]:
     """Per fact, the agents that were handed it, the latest first. Counts every read, so "nobody" means nobody."""
-    uses: dict[int, dict[str, Use]] = {}
-    reads = FactRead.objects.filter(customer=customer_id).order_by("-at", "-id")
-    for agent, at, fact_ids in reads.values_list("agent", "at", "fact_ids"):
-        for fact_id in fact_ids:
-            by_agent = uses.setdefault(fact_id, {})
-            seen = by_agent.get(agent)
-            by_agent[agent] = Use(agent, seen.last, seen.times + 1) if seen else Use(agent, at, 1)
-    return {fact_id: list(by_agent.values()) for fact_id, by_agent in uses.items()}
+    handed = FactRead.objects.filter(customer=customer_id).values("agent", fact=Func(F("fact_ids"), function="unnest"))
+    uses: dict[int, list[Use]] = {}
+    for row in handed.annotate(last=Max("at"), times=Count("*")).order_by("-last", "agent"):
+        uses.setdefault(row["fact"], []).append(Use(row["agent"], row["last"], row["times"]))
+    return uses
 
 
 @dataclass(frozen=True, slots=True)
