@@ -12,17 +12,19 @@ import hmac
 import re
 import secrets
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import ceil
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
 from django.core.signing import BadSignature, Signer
 from django.db import transaction
 
+from agent_bridge.allowance import Answer, Counter, Exhausted, Question, allowances
 from agent_bridge.models import AgentKey
 from memory_portal import logs, store
 from memory_portal.enums import ActorKind
@@ -183,7 +185,7 @@ def rotate(
 
 
 def revoke(key: AgentKey, *, now: datetime) -> None:
-    """Dead for every process at once: each call asks the database."""
+    """Dead for this process at once, for every other within a second: so long a key is believed without asking."""
     if key.revoked_at is None:
         log.info("key_revoked", key=key.pk)
         key.revoked_at = now
@@ -192,8 +194,8 @@ def revoke(key: AgentKey, *, now: datetime) -> None:
 
 # --- a call -----------------------------------------------------------------------------------------------------------
 
-# One round trip: find the key, count the call for it and for all, touch the time of last use once a minute. Only a live
-# key counts. Every call takes its own key's row before the common one, so no two of them wait for each other in a circle.
+# One round trip: find the key, count calls for it and for all, touch the time of last use once a minute. Only a live key
+# counts. Everybody takes their own key's row before the common one, so no two of them wait for each other in a circle.
 CALL = """
 WITH held AS (
     SELECT * FROM agent_bridge_agentkey WHERE {which}
@@ -204,10 +206,14 @@ WITH held AS (
     WHERE k.id = live.id AND (k.last_used_at IS NULL OR k.last_used_at <= %(minute_ago)s)
 ), counted AS (
     INSERT INTO agent_bridge_callwindow AS w (name, started_at, calls)
-    SELECT 'key:' || id, %(now)s, 1 FROM live UNION ALL SELECT 'whole', %(now)s, 1 FROM live
+    SELECT 'key:' || id, %(now)s, %(want)s::integer FROM live UNION ALL SELECT 'whole', %(now)s, %(want)s::integer FROM live
     ON CONFLICT (name) DO UPDATE SET
-        calls = CASE WHEN w.started_at <= %(minute_ago)s THEN 1 ELSE w.calls + 1 END,
-        started_at = CASE WHEN w.started_at <= %(minute_ago)s THEN %(now)s ELSE w.started_at END
+        calls = excluded.calls + CASE
+            WHEN w.started_at <= %(minute_ago)s THEN 0
+            WHEN w.started_at = CASE w.name WHEN 'whole' THEN %(whole_since)s ELSE %(own_since)s END::timestamptz
+                THEN greatest(0, w.calls - %(unused)s::integer)
+            ELSE w.calls END,
+        started_at = CASE WHEN w.started_at <= %(minute_ago)s THEN excluded.started_at ELSE w.started_at END
     RETURNING name, started_at, calls
 )
 SELECT held.*, own.calls AS own_calls, own.started_at AS own_since,
@@ -232,36 +238,51 @@ def grant(authorization: str, *, now: datetime) -> Grant:
     if not well_formed(shown):
         raise NotAuthenticated("key_malformed")
     digests = [digest(shown, pepper) for pepper in peppers(settings.AGENT_KEY_PEPPER).values()]
-    key = _counted(BY_KEY, now, prefix=prefix(shown), digests=digests)
+    key = _counted(tuple(digests), BY_KEY, now, prefix=prefix(shown), digests=digests)
     return Grant(key, key.profile, key.name, frozenset(key.scopes))
 
 
 def _of_token(token: str, now: datetime) -> Grant:
     try:
-        told = Signer(salt="agent_bridge.session").unsign_object(token.removeprefix(SESSION))
+        told = _unsigned(token, settings.SECRET_KEY)
     except BadSignature:
         raise NotAuthenticated("key_unknown") from None
     if told["until"] <= now.timestamp():
         raise NotAuthenticated("session_expired")
-    key = _counted(BY_ID, now, id=told["key"])
+    key = _counted(told["key"], BY_ID, now, id=told["key"])
     scopes = frozenset(told["scopes"]).intersection(key.scopes)
     return Grant(key, key.profile, key.name, scopes, store.Subject(told["subject"], key.profile), told["session"])
 
 
-def _counted(sql: str, now: datetime, **which: Any) -> AgentKey:
-    """The live key that `which` names, after its call was counted."""
-    key = next(iter(AgentKey.objects.raw(sql, which | {"now": now, "minute_ago": now - MINUTE})), None)
-    if key is None:
-        raise NotAuthenticated("key_unknown")
-    if key.revoked_at is not None:
-        raise NotAuthenticated("key_revoked")
-    if key.expires_at <= now:
-        raise NotAuthenticated("key_expired")
-    counted = vars(key)
-    for whose, limit in (("own", settings.BRIDGE_CALLS_PER_KEY), ("all", settings.BRIDGE_CALLS)):
-        if counted[f"{whose}_calls"] > limit:
-            raise TooManyCalls(max(1, ceil((counted[f"{whose}_since"] + MINUTE - now).total_seconds())))
-    return key
+@lru_cache(maxsize=1024)
+def _unsigned(token: str, secret: str) -> Mapping[str, Any]:
+    told: dict[str, Any] = Signer(key=secret, salt="agent_bridge.session").unsign_object(token.removeprefix(SESSION))
+    return MappingProxyType(told)
+
+
+def _counted(name: object, sql: str, now: datetime, **which: Any) -> AgentKey:
+    """The live key that `which` names, with one call of its allowance used. Who it is was asked half a second ago at most."""
+
+    def ask(question: Question) -> Answer:
+        asked = {"now": now, "minute_ago": now - MINUTE, **asdict(question)}
+        key = next(iter(AgentKey.objects.raw(sql, which | asked)), None)
+        if key is None:
+            raise NotAuthenticated("key_unknown")
+        if key.revoked_at is not None:
+            raise NotAuthenticated("key_revoked")
+        if key.expires_at <= now:
+            raise NotAuthenticated("key_expired")
+        counted = vars(key)
+        return Answer(
+            key,
+            Counter(question.want, counted["own_calls"], counted["own_since"], settings.BRIDGE_CALLS_PER_KEY),
+            Counter(question.want, counted["all_calls"], counted["all_since"], settings.BRIDGE_CALLS),
+        )
+
+    try:
+        return allowances.of(name).call(ask, now)
+    except Exhausted as error:
+        raise TooManyCalls(max(1, ceil((error.since + MINUTE - now).total_seconds()))) from None
 
 
 def session_token(

@@ -58,6 +58,7 @@ ROWS = {
     "K4": "A revoked key is dead within a second everywhere",
     "K6": "The API keeps to its schema",
     "K7": "An idempotency key has one effect",
+    "K8": "Limits on calls hold across processes",
     "K10": "No update is lost",
     "J1": "A killed worker loses and doubles nothing",
     "J2": "A lost broker loses nothing",

@@ -15,6 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agent_bridge import auth
+from agent_bridge.allowance import allowances
 from agent_bridge.models import AgentKey, CallWindow
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +50,7 @@ def test_the_next_minute_starts_anew(agent: Agent, settings: Settings) -> None:
     client = agent()
     assert statuses(client, 3)[429] == 1
     CallWindow.objects.update(started_at=timezone.now() - timedelta(seconds=60))
+    allowances.forget()
     assert statuses(client, 3) == {200: 2, 429: 1}
 
 
