@@ -5,6 +5,7 @@ An htmx action is answered with the row or list that changed, any other request 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -101,13 +102,13 @@ def listing(customer: Customer, query: QueryDict, now: datetime) -> dict[str, An
 def rows_of(customer: Customer, now: datetime) -> list[Row]:
     held = store.facts(customer.pk, now=now)
     uses, frozen = store.readers(customer.pk), store.freezes(customer.pk)
-    sessions = [fact.source_session_id for fact in held if not fact.locked]
+    sessions = Counter(fact.source_session_id for fact in held if not fact.locked)
     rows = [
         Row(
             fact,
             uses.get(fact.id, ()),
             frozen.get(fact.id),
-            sessions.count(fact.source_session_id) if fact.source_session_id and not fact.locked else 1,
+            sessions[fact.source_session_id] if fact.source_session_id and not fact.locked else 1,
         )
         for fact in held
     ]
