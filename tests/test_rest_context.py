@@ -265,6 +265,16 @@ def test_search_finds_by_topic(agent: Agent) -> None:
     assert keys(found, "facts") == ["meal_preference"]
 
 
+def test_a_search_hands_over_as_many_as_it_was_asked_for(agent: Agent) -> None:
+    for n in range(30):
+        remember(f"bread_{n}", f"Buys rye bread number {n}")
+    client = agent()
+    for limit in (5, 20, 30, 100):
+        found = client.post(f"{BRIDGE}/facts:search", {"topic": "rye bread", "limit": limit}, "application/json")
+        assert len(found.json()["facts"]) == min(limit, 30)
+    assert len(client.post(f"{BRIDGE}/facts:search", {"topic": "bread"}, "application/json").json()["facts"]) == 20
+
+
 def test_odd_ids_have_a_way_to_be_written(agent: Agent) -> None:
     client = agent()
     for odd, encoded in (("team/alice", "~dGVhbS9hbGljZQ"), ("~x", "~fng"), ("..", "~Li4"), ("客戶 1", "客戶%201")):

@@ -113,7 +113,8 @@ def lookup(
     if shelf is None:
         return []
     near = semantic.closeness(shelf.vectors, topic)
-    found = recall.lookup(shelf.served(actor.name, hidden), topic, now=now, near=near)[:limit]
+    most = recall.LOOKUP_CAP if limit is None else limit
+    found = recall.lookup(shelf.served(actor.name, hidden), topic, k=most, now=now, near=near)[:limit]
     shelves.note(shelf, actor, found, layer=3, session=session, now=now)
     return found
 
