@@ -32,7 +32,8 @@ def carry_the_request(headers: dict[str, Any], **kwargs: Any) -> None:
 @signals.task_prerun.connect(weak=False)  # type: ignore[untyped-decorator]
 def begin(task_id: str, task: Any, **kwargs: Any) -> None:
     logs.belongs_to_nothing()
-    logs.belongs_to(task=task.name, task_id=task_id, request_id=getattr(task.request, REQUEST, None))
+    rang = getattr(task.request, REQUEST, None) or (task.request.headers or {}).get(REQUEST)  # by wire, or at once
+    logs.belongs_to(task=task.name, task_id=task_id, request_id=rang)
     _began[task_id] = time.perf_counter()
 
 
