@@ -21,7 +21,14 @@ from memory_portal.store.errors import MemoryWriteRejected
 from memory_portal.store.types import Actor, Receipt
 from memory_portal.store.words import forget_texts
 
-ERASURE_REASONS = ("customer_asked", "account_closed", "court_or_authority", "entered_by_mistake", "test_data", "replayed")
+ERASURE_REASONS = (
+    "customer_asked",
+    "account_closed",
+    "court_or_authority",
+    "entered_by_mistake",
+    "test_data",
+    "replayed",
+)
 """Why somebody other than the customer may erase them. `replayed`: it had been done before, and a restored copy did not know."""
 OPERATORS = (ActorKind.STAFF, ActorKind.SYSTEM)
 
@@ -29,8 +36,8 @@ OPERATORS = (ActorKind.STAFF, ActorKind.SYSTEM)
 def erase(customer: int, actor: Actor, *, now: datetime, reason: str = "") -> Receipt:
     """Erase facts, versions, suggestions, tombstones, consents, reads, waiting conversations, the sign-in and the customer.
 
-    Raises NotFound; MemoryWriteRejected for anybody but the customer, and an operator who gives one of ERASURE_REASONS. Signing out the
-    browser at hand is the caller's; all others end here.
+    Raises NotFound; MemoryWriteRejected for anybody but the customer, and an operator who gives one of ERASURE_REASONS.
+    Signing out the browser at hand is the caller's; all others end here.
     """
     if not (actor.is_customer or (actor.kind in OPERATORS and reason in ERASURE_REASONS)):
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)

@@ -1,8 +1,8 @@
 """What must not come back with a restored copy, noted twice: in a table, and in a file outside the database.
 
-A row is written in the very transaction that forgets; once that is committed its line is appended to the file ERASURE_LEDGER. So the
-table may know more than the file (a crash between the two; `reconcile` makes up for it) and the file never more than the table,
-except where the database is a copy from before: then nobody is served by it until `replay` has forgotten again.
+A row is written in the very transaction that forgets; once that is committed its line is appended to the file ERASURE_LEDGER. So
+the table may know more than the file (a crash between the two; `reconcile` makes up for it), and the file never more than the
+table, except where the database is a copy from before: then nobody is served by it until `replay` has forgotten again.
 
 Out: ids, codes, times and for an account a keyed pseudonym. No name, no key, no value. Imports models and errors.
 """
@@ -18,7 +18,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +99,9 @@ def note(
     if not rows:
         return
     ErasureLedger.objects.bulk_create(rows)
-    transaction.on_commit(partial(_carry, rows), robust=True)  # What is committed is so, whatever a disk says.
-
-
-def _carry(rows: Iterable[ErasureLedger]) -> None:
-    _append(line(row) for row in rows)
+    transaction.on_commit(
+        lambda: _append(map(line, rows)), robust=True
+    )  # What is committed is so, whatever a disk says.
 
 
 def line(row: ErasureLedger) -> dict[str, Any]:
@@ -161,7 +158,7 @@ def _append(lines: Iterable[dict[str, Any]]) -> None:
 
 
 def _write(path: Path, lines: Iterable[dict[str, Any]], how: int) -> None:
-    """On the disk before it returns, the file's name too. Each line starts with a line break: a torn one before it spoils nothing."""
+    """On the disk before it returns, name and all. Each line starts with a line break: a torn one before it spoils nothing."""
     text = "".join("\n" + json.dumps(said, separators=(",", ":")) for said in lines)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """After a restore: what the ledger's file knows and the restored copy does not is done again, in the order in which it happened.
 
 In: the time. Out: how much of each kind. Each line is one transaction with its own row, so that a replay that dies goes on where
-it was; whatever was written after the forgetting (an account opened anew, a fact told again) is left alone. Imports acts and erasure.
+it was; what was written after the forgetting (an account opened anew, a fact told again) is left alone. Imports acts and erasure.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("subject", help="the host's id of the customer; - reads it from the standard input")
         parser.add_argument("--profile", required=True, help="whose customer: a profile of the policy")
-        parser.add_argument("--reason", required=True, choices=[code for code in store.ERASURE_REASONS if code != "replayed"])
+        parser.add_argument(
+            "--reason", required=True, choices=[code for code in store.ERASURE_REASONS if code != "replayed"]
+        )
         parser.add_argument("--yes", action="store_true", help="do not ask")
 
     def handle(self, *args: Any, subject: str, profile: str, reason: str, yes: bool, **options: Any) -> None:
@@ -33,7 +35,10 @@ class Command(BaseCommand):
         if customer is None:
             raise CommandError(f"There is no such customer of {profile}.")
         held = len(store.facts(customer, now=now))
-        if not yes and input(f"Customer {customer.pk} of {profile} with {held} facts: type erase to go on: ") != "erase":
+        if (
+            not yes
+            and input(f"Customer {customer.pk} of {profile} with {held} facts: type erase to go on: ") != "erase"
+        ):
             raise CommandError("Nothing was erased.")
         receipt = store.erase(customer.pk, store.Actor(ActorKind.SYSTEM), now=now, reason=reason)
         for name, count in receipt.counts.items():
