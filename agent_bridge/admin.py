@@ -1,5 +1,5 @@
-"""What staff see of the machines: jobs without a word of their conversations, and agents' keys. Every change goes through
-the same functions as everywhere else.
+"""What staff see of the machines: jobs without a word of their conversations, agents' keys, webhooks, imports, how reading goes.
+Every change goes through the same functions as everywhere else.
 """
 
 from __future__ import annotations
@@ -16,69 +16,81 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent_bridge import auth, imports, jobs, quality, webhooks
+from agent_bridge import auth, charts, imports, jobs, quality, webhooks
 from agent_bridge.extraction import explicit
-from agent_bridge.models import AgentKey, ExtractionJob, Import, Webhook
+from agent_bridge.models import AgentKey, ExtractionJob, Import, JobState, Webhook
 from memory_portal import store
+from memory_portal.staff.proof import fresh
+from memory_portal.staff.tables import MadeOnce, ReadOnly, counted
 
 if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-    ModelForm = forms.ModelForm[AgentKey]
+    KeyForm = forms.ModelForm[AgentKey]
     HookForm = forms.ModelForm[Webhook]
 else:
-    ModelAdmin = admin.ModelAdmin
-    ModelForm = HookForm = forms.ModelForm
+    KeyForm = HookForm = forms.ModelForm
+
+
+def profiles() -> list[tuple[str, str]]:
+    return [(name, name) for name in store.current_policy().profiles]
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+
+class State(admin.SimpleListFilter):
+    """The two sorts that staff look for; both are few, and each has its index."""
+
+    title = _("state")
+    parameter_name = "state"
+    STATES = {"open": (JobState.QUEUED, JobState.RUNNING), "parked": (JobState.PARKED,)}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("open", _("Waiting or running")), ("parked", JobState.PARKED.label)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.STATES.get(self.value() or "")
+        return queryset.filter(state__in=chosen) if chosen else queryset
+
+
+class Outcome(admin.SimpleListFilter):
+    """Why, among those of one state: over the whole table it would be a search without an index."""
+
+    title = _("outcome")
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        chosen = State.STATES.get(request.GET.get("state", ""))
+        if not chosen:
+            return []
+        codes = ExtractionJob.objects.filter(state__in=chosen).exclude(outcome="").values_list("outcome", flat=True)
+        return [(code, code) for code in codes.order_by("outcome").distinct()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(outcome=self.value()) if self.value() else queryset
 
 
 @admin.register(ExtractionJob)
-class ExtractionJobAdmin(ModelAdmin):
+class ExtractionJobAdmin(ReadOnly):
     list_display = (
-        "id",
-        "state",
-        "outcome",
-        "attempts",
-        "agent",
-        "profile",
-        "extractor",
-        "created_at",
-        "run_after",
-        "finished_at",
-        "learned",
-        "tokens",
-        "cost",
-    )
-    list_filter = ("state", "outcome", "extractor", "prompt_version", "profile", "agent")
-    date_hierarchy = "created_at"
+        "id", "state", "outcome", "attempts", "agent", "profile", "extractor", "created_at", "run_after", "finished_at",
+        "learned", "tokens", "cost",
+    )  # fmt: skip
+    list_filter = (State, Outcome)
     ordering = ("-created_at",)
-    list_select_related = ("customer",)
-    show_full_result_count = False
     actions = ("retry", "drop")
     # `turns` stands in no list of fields: the words of a conversation are for the extractor only.
     fields = readonly_fields = (
-        "id",
-        "customer",
-        "state",
-        "outcome",
-        "attempts",
-        "agent",
-        "profile",
-        "extractor",
-        "prompt_version",
-        "decisions",
-        "input_tokens",
-        "output_tokens",
-        "cost",
-        "batch",
-        "created_at",
-        "run_after",
-        "lease_until",
-        "finished_at",
-    )
+        "id", "customer", "state", "outcome", "attempts", "agent", "profile", "extractor", "prompt_version", "decisions",
+        "input_tokens", "output_tokens", "cost", "batch", "created_at", "run_after", "lease_until", "finished_at",
+    )  # fmt: skip
+
+    def has_view_permission(self, request: HttpRequest, obj: ExtractionJob | None = None) -> bool:
+        return request.user.has_perm("agent_bridge.view_extractionjob")
 
     def get_urls(self) -> list[URLPattern]:
         page = path("quality/", self.admin_site.admin_view(self.quality), name="agent_bridge_quality")
@@ -88,21 +100,19 @@ class ExtractionJobAdmin(ModelAdmin):
         """How reading goes over the days: counts and costs, no word of anybody."""
         if not self.has_view_permission(request):
             raise PermissionDenied
+        found = quality.quality(timezone.now())
         context = {
             **self.admin_site.each_context(request),
             "title": _("How reading goes"),
-            "quality": quality.quality(timezone.now()),
+            "quality": found,
+            "days": charts.days(found.rows),
+            "reasons": (reasons := charts.reasons(found.rows)),
+            "reasons_height": len(reasons) * charts.LINE,
             "sample": quality.SAMPLE,
             "offline": explicit.NAME,
             "cap": settings.EXTRACTION_DAY_TOKENS,
         }
         return TemplateResponse(request, "admin/agent_bridge/quality.html", context)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ExtractionJob | None = None) -> bool:
-        return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExtractionJob]:
         return super().get_queryset(request).defer("turns")
@@ -117,24 +127,26 @@ class ExtractionJobAdmin(ModelAdmin):
 
     @admin.display(description=_("decisions"))
     def decisions(self, job: ExtractionJob) -> SafeString:
-        rows = format_html_join("", "<li>{}: {}</li>", ((code, number) for code, number in sorted(job.counts.items())))
-        return format_html("<ul>{}</ul>", rows) if rows else SafeString("–")
+        return counted(job.counts)
 
-    @admin.action(description=_("Try again"), permissions=["change"])
+    @admin.action(description=_("Try again"), permissions=["act"])
     def retry(self, request: HttpRequest, chosen: QuerySet[ExtractionJob]) -> None:
         done = sum(jobs.retry(job, timezone.now()) for job in chosen)
         said = ngettext("%d conversation waits again.", "%d conversations wait again.", done) % done
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
 
-    @admin.action(description=_("Drop and wipe"), permissions=["change"])
+    @admin.action(description=_("Drop and wipe"), permissions=["act"])
     def drop(self, request: HttpRequest, chosen: QuerySet[ExtractionJob]) -> None:
         done = sum(jobs.drop(job, timezone.now()) for job in chosen)
         said = ngettext("%d conversation dropped.", "%d conversations dropped.", done) % done
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
 
 
-class NewKey(ModelForm):
-    profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.current_policy().profiles])
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+class NewKey(KeyForm):
+    profile = forms.ChoiceField(choices=profiles)
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in auth.SCOPES], widget=forms.CheckboxSelectMultiple
     )
@@ -146,50 +158,47 @@ class NewKey(ModelForm):
 
 
 @admin.register(AgentKey)
-class AgentKeyAdmin(ModelAdmin):
+class AgentKeyAdmin(MadeOnce):
+    made_by = NewKey
     list_display = ("name", "profile", "prefix", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = ("profile", "revoked_at")
     ordering = ("-created_at",)
     actions = ("revoke",)
-    readonly_fields = ("name", "profile", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
-    fields = readonly_fields
+    fields = readonly_fields = (
+        "name", "profile", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at",
+    )  # fmt: skip
+
+    def has_view_permission(self, request: HttpRequest, obj: AgentKey | None = None) -> bool:
+        return request.user.has_perm("agent_bridge.view_agentkey")
 
     def has_delete_permission(self, request: HttpRequest, obj: AgentKey | None = None) -> bool:
         return False  # Revoked keys stay, so that what they did can still be told.
 
-    def get_form(self, request: HttpRequest, obj: AgentKey | None = None, change: bool = False, **kwargs: Any) -> Any:
-        return super().get_form(request, obj, change, **kwargs) if obj else NewKey
-
-    def get_fields(self, request: HttpRequest, obj: AgentKey | None = None) -> Any:
-        return self.fields if obj else ("name", "profile", "scopes", "days")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: AgentKey | None = None) -> Any:
-        return self.readonly_fields if obj else ()
+    @fresh
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return super().add_view(request, form_url, extra_context)
 
     def save_model(self, request: HttpRequest, obj: AgentKey, form: Any, change: bool) -> None:
-        if change:
-            return
-        chosen = form.cleaned_data
+        told = form.cleaned_data
         row, secret = auth.issue(
-            chosen["name"],
-            chosen["profile"],
-            chosen["scopes"],
-            now=timezone.now(),
-            life=timedelta(days=chosen["days"]),
+            told["name"], told["profile"], told["scopes"], now=timezone.now(), life=timedelta(days=told["days"])
         )
         obj.__dict__.update(row.__dict__)
         shown = format_html("{} {}", _("The key, shown this once and kept nowhere:"), secret)
         self.message_user(request, shown, messages.WARNING)
 
-    @admin.action(description=_("Revoke"), permissions=["change"])
+    @admin.action(description=_("Revoke"), permissions=["act"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
         for key in chosen:
             auth.revoke(key, now=timezone.now())
         self.message_user(request, _("Revoked at once, for every process."), messages.SUCCESS)
 
 
+# --- webhooks ---------------------------------------------------------------------------------------------------------
+
+
 class NewWebhook(HookForm):
-    profile = forms.ChoiceField(choices=lambda: [(name, name) for name in store.current_policy().profiles])
+    profile = forms.ChoiceField(choices=profiles)
     events = forms.MultipleChoiceField(
         choices=[(kind, kind) for kind in store.CHANGE_KINDS],
         widget=forms.CheckboxSelectMultiple,
@@ -215,96 +224,65 @@ class NewWebhook(HookForm):
 
 
 @admin.register(Webhook)
-class WebhookAdmin(ModelAdmin):
+class WebhookAdmin(MadeOnce):
+    made_by = NewWebhook
     list_display = (
-        "url",
-        "agent",
-        "profile",
-        "active",
-        "delivered",
-        "last_delivered_at",
-        "failures",
-        "last_code",
-        "next_at",
+        "url", "agent", "profile", "active", "delivered", "last_delivered_at", "failures", "last_code", "next_at",
         "parked_at",
-    )
+    )  # fmt: skip
     list_filter = ("active", "profile", "agent", "last_code")
     ordering = ("-created_at",)
     actions = ("pause", "resume")
     fields = readonly_fields = (
-        "id",
-        "url",
-        "agent",
-        "profile",
-        "events",
-        "active",
-        "created_at",
-        "delivered",
-        "last_delivered_at",
-        "failures",
-        "failing_since",
-        "last_code",
-        "next_at",
-        "parked_at",
-    )
+        "id", "url", "agent", "profile", "events", "active", "created_at", "delivered", "last_delivered_at", "failures",
+        "failing_since", "last_code", "next_at", "parked_at",
+    )  # fmt: skip
 
-    def get_form(self, request: HttpRequest, obj: Webhook | None = None, change: bool = False, **kwargs: Any) -> Any:
-        return super().get_form(request, obj, change, **kwargs) if obj else NewWebhook
+    def has_view_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
+        return request.user.has_perm("agent_bridge.view_webhook")
 
-    def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
-        return self.fields if obj else ("url", "agent", "profile", "events")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
-        return self.readonly_fields if obj else ()
+    @fresh
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return super().add_view(request, form_url, extra_context)
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
-        if not change:  # The form has made it, as every door does.
-            shown = format_html("{} {}", _("Its secret, shown this once and kept nowhere:"), form.secret)
-            self.message_user(request, shown, messages.WARNING)
+        """The form has made it, as every door does."""
+        shown = format_html("{} {}", _("Its secret, shown this once and kept nowhere:"), form.secret)
+        self.message_user(request, shown, messages.WARNING)
 
-    @admin.action(description=_("Pause"), permissions=["change"])
+    @admin.action(description=_("Pause"), permissions=["act"])
     def pause(self, request: HttpRequest, chosen: QuerySet[Webhook]) -> None:
         for hook in chosen:
             webhooks.pause(hook)
 
-    @admin.action(description=_("Try again at once"), permissions=["change"])
+    @admin.action(description=_("Try again at once"), permissions=["act"])
     def resume(self, request: HttpRequest, chosen: QuerySet[Webhook]) -> None:
         for hook in chosen:
             webhooks.resume(hook, timezone.now())
 
 
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+
 @admin.register(Import)
-class ImportAdmin(ModelAdmin):
+class ImportAdmin(ReadOnly):
     list_display = ("id", "state", "outcome", "agent", "profile", "lines", "created_at", "finished_at")
-    list_filter = ("state", "outcome", "profile", "agent")
+    list_filter = ("state",)
     ordering = ("-created_at",)
     actions = ("drop",)
     fields = readonly_fields = (
-        "id",
-        "state",
-        "outcome",
-        "agent",
-        "profile",
-        "lines",
-        "decisions",
-        "notes",
-        "created_at",
-        "lease_until",
+        "id", "state", "outcome", "agent", "profile", "lines", "decisions", "notes", "created_at", "lease_until",
         "finished_at",
-    )
+    )  # fmt: skip
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Import | None = None) -> bool:
-        return False
+    def has_view_permission(self, request: HttpRequest, obj: Import | None = None) -> bool:
+        return request.user.has_perm("agent_bridge.view_import")
 
     @admin.display(description=_("decisions"))
     def decisions(self, job: Import) -> SafeString:
-        rows = format_html_join("", "<li>{}: {}</li>", sorted(imports.counts(job).items()))
-        return format_html("<ul>{}</ul>", rows) if rows else SafeString("–")
+        return counted(imports.counts(job))
 
-    @admin.action(description=_("Drop and wipe"), permissions=["change"])
+    @admin.action(description=_("Drop and wipe"), permissions=["act"])
     def drop(self, request: HttpRequest, chosen: QuerySet[Import]) -> None:
         done = sum(imports.drop(job, timezone.now()) for job in chosen)
         said = ngettext("%d import dropped.", "%d imports dropped.", done) % done

@@ -71,11 +71,11 @@ if PORTAL_URL and not re.fullmatch(r"https?://[^/?#\s]+", PORTAL_URL):
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
+    "django.contrib.auth",  # first: its accounts' pages are replaced, and roles are made of the rights it makes
+    "django.contrib.contenttypes",
     "memory_portal",
     "agent_bridge",
     "memory_portal.staff.StaffConfig",  # Django's admin behind a second factor
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.messages",
@@ -167,6 +167,7 @@ AUTHENTICATION_BACKENDS = [
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "memory_portal.staff.passwords.LongestPassword"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
@@ -229,6 +230,7 @@ MFA_ADAPTER = "memory_portal.views.entry.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1  # a phone's clock may be half a minute off
 STAFF_MFA = env.bool("STAFF_MFA", default=PRODUCTION)
+PRIVACY_EMAIL = env.list("PRIVACY_EMAIL", default=[])  # who hears when one member of staff looks at many customers
 
 SESSION_LIMITS = {  # unused for so long, and in all: why, docs/asvs.md tells
     "customer": (timedelta(hours=24), timedelta(days=14)),

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker, Settings
 
 from agent_bridge import auth
-from tests.people import BACKEND, Person, person
+from tests.people import BACKEND, Person, person, proves
 
 NOW = datetime(2026, 5, 14, 14, 0, tzinfo=UTC)
 
@@ -70,4 +70,5 @@ def staff(db: None) -> Client:
     client = Client()
     user = get_user_model().objects.create_superuser("staff", "staff@example.org", "a long password of staff")
     client.force_login(user, backend=BACKEND)
+    proves(client, user)
     return client

@@ -77,12 +77,7 @@ class Person:
 
     def proves(self, minutes_ago: float = 0, method: str = "code") -> None:
         """What the sign-in notes in the session when a code was right, so long ago."""
-        session = self.client.session
-        session["account_authentication_methods"] = [
-            {"method": method, "at": time.time() - 60 * minutes_ago, "reauthenticated": True}
-        ]
-        session["account_authentication_methods_user"] = str(self.customer.user_id)
-        session.save()
+        proves(self.client, self.customer.user, minutes_ago, method)
 
     def get(self, path: str, *, htmx: bool = False, **more: Any) -> HttpResponse:
         return self.client.get(path, headers=HTMX | more.pop("headers", {}) if htmx else None, **more)
@@ -95,6 +90,16 @@ class Person:
         response = self.get(path)
         assert response.status_code == 200, response.status_code
         return response.content.decode()
+
+
+def proves(client: Client, user: Any, minutes_ago: float = 0, method: str = "password") -> None:
+    """What a sign-in notes in the session of this browser."""
+    session = client.session
+    session["account_authentication_methods"] = [
+        {"method": method, "at": time.time() - 60 * minutes_ago, "reauthenticated": True}
+    ]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
 
 
 def person(name: str, *, profile: str = "grocery", email: str = "") -> Person:

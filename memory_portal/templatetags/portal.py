@@ -14,7 +14,7 @@ from django.utils.translation import get_language_bidi, ngettext, pgettext
 from django.utils.translation import gettext as _
 
 from memory_portal import plain, store
-from memory_portal.enums import ActorKind, Origin, Reason
+from memory_portal.enums import ActorKind, Origin, Purpose, Reason, StaffRole
 
 register = template.Library()
 
@@ -110,6 +110,18 @@ def look(happening: store.Happening) -> str:
 def reason(code: str) -> str:
     """A reason code in plain words; nothing for a code that is none."""
     return str(Reason(code).label) if code in Reason.values else ""
+
+
+@register.filter
+def office(code: str) -> str:
+    """Of the member of staff who did it: not who, but in what office."""
+    return str(StaffRole(code).label) if code in StaffRole.values else ""
+
+
+@register.filter
+def purpose(code: str) -> str:
+    """Why staff did it."""
+    return str(Purpose(code).label) if code in Purpose.values else ""
 
 
 @register.filter
