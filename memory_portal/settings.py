@@ -145,6 +145,9 @@ DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=1)
 # Counts tries and marks codes as used, so it is one for all processes.
 CACHES = {"default": env.cache_url("CACHE_URL", default="dbcache://memory_portal_cache")}
+BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)  # how long a backup is kept: receipts promise it
+if not 1 <= BACKUP_DAYS <= 35:
+    raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # What must not come back with a restored copy: a file that is not the database's and not in its backup.
 ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
@@ -203,7 +204,12 @@ def receipt(request: Request, customer: Customer) -> HttpResponse:
     counts = request.session.get(RECEIPT)
     if not counts or counts["of"] != customer.pk:
         return redirect("control")
-    return render(request, "control/receipt.html", {"counts": counts, "at": datetime.fromisoformat(counts["at"])})
+    return render(request, "control/receipt.html", told(counts))
+
+
+def told(counts: dict[str, Any]) -> dict[str, Any]:
+    """A receipt's context: what was erased where, when, and how long backups keep it."""
+    return {"counts": counts, "at": datetime.fromisoformat(counts["at"]), "days": settings.BACKUP_DAYS}
 
 
 @customer_required
@@ -231,4 +237,4 @@ def closed(request: Request) -> HttpResponse:
     counts = request.session.get(CLOSED)
     if not counts:
         return redirect("account_login")
-    return render(request, "control/closed.html", {"counts": counts, "at": datetime.fromisoformat(counts["at"])})
+    return render(request, "control/closed.html", told(counts))
