@@ -111,7 +111,7 @@ class FactOut(BaseModel):
     session: str
 
     @classmethod
-    def of(cls, fact: store.Fact) -> FactOut:
+    def of(cls, fact: store.Fact | store.Told) -> FactOut:
         return cls.model_construct(
             key=fact.key,
             value=fact.value,

@@ -35,6 +35,7 @@ from memory_portal.store.types import (
     Recall,
     Receipt,
     Subject,
+    Told,
 )
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ if TYPE_CHECKING:
         tombstones,
         waiting,
     )
+    from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.requests import sweep_requests
     from memory_portal.store.reveal import reveal
-    from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
     from memory_portal.store.serving import (
         context,
@@ -229,6 +230,7 @@ __all__ = [
     "Subject",
     "Suggestion",
     "Ticket",
+    "Told",
     "Use",
     "WrongMoment",
     "accept",

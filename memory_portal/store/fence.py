@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from memory_portal.store.sanitise import clean
-from memory_portal.store.types import VALUE_LIMIT, Fact, Recall
+from memory_portal.store.types import VALUE_LIMIT, Fact, Recall, Told
 
 OPENING = "<customer_memory>"
 CLOSING = "</customer_memory>"
@@ -25,7 +25,7 @@ _ANGLES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<\u2039\u276e\u3008\ufe
 
 
 def block(
-    facts: Sequence[Fact],
+    facts: Sequence[Fact | Told],
     *,
     now: datetime,
     note: bool = True,
@@ -64,12 +64,12 @@ def read_out(recall: Recall, *, now: datetime) -> str:
     return "\n".join(blocks) + "\n"
 
 
-def line(fact: Fact, now: datetime) -> str:
+def line(fact: Fact | Told, now: datetime) -> str:
     """One fact as one line of JSON without an opening angle bracket."""
     return _json(record(fact, now)).translate(_ANGLES)
 
 
-def record(fact: Fact, now: datetime) -> dict[str, str]:
+def record(fact: Fact | Told, now: datetime) -> dict[str, str]:
     """What an agent is told of a fact: strings of one line each, free of hidden characters."""
     told = {
         "key": clean(fact.key),

@@ -35,7 +35,9 @@ ENOUGH_IN_MEANING = 2.05
 """What both together must come to where the closeness is known."""
 
 _USUAL_REQUEST = 8  # words and departments; a shorter request says as much in fewer
-_SKEW = timedelta(days=1)
+SKEW = timedelta(days=1)
+"""An update time further ahead of the clock than this is not believed."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -151,7 +153,7 @@ def live(facts: Iterable[Fact], now: datetime, off_categories: Collection[str] =
 def _recency(fact: Fact, now: datetime) -> tuple[datetime, int]:
     """When it was last updated. A time that is missing or well ahead of the clock counts as long ago."""
     then = fact.updated_at and _utc(fact.updated_at)
-    return (then if then and then <= _utc(now) + _SKEW else _LONG_AGO), fact.id
+    return (then if then and then <= _utc(now) + SKEW else _LONG_AGO), fact.id
 
 
 def _utc(moment: datetime) -> datetime:

@@ -28,6 +28,7 @@ from memory_portal.store.types import (
     Fact,
     Recall,
     Subject,
+    Told,
 )
 
 
@@ -38,8 +39,7 @@ def facts(customer: Customer | int, *, now: datetime) -> list[Fact]:
 
 def version_of(subject: Subject) -> int:
     """Moves with every change to this customer's facts, choices and consents; 0 for one nobody knows."""
-    rows = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id)
-    return rows.values_list("version", flat=True).first() or 0
+    return shelves.version(subject)
 
 
 def _shelf(subject: Subject, now: datetime, text: str = "") -> shelves.Shelf | None:
@@ -58,6 +58,10 @@ def context(
     hidden: Collection[str] = (),
 ) -> Recall:
     """Layer 1, and with a message layer 2. `hidden` are the categories the agent's key may not read. Notes the read."""
+    if not message:
+        layer = _layer(subject, actor.name, now=now, hidden=hidden, reader=actor, session=session)
+        if layer is not None:
+            return layer
     shelf = _shelf(subject, now, message)
     if shelf is None:
         return Recall(())
@@ -68,8 +72,44 @@ def context(
 
 def preview(subject: Subject, agent: str, message: str, *, now: datetime, hidden: Collection[str] = ()) -> Recall:
     """What `context` would tell this agent. For the customer's own eyes: no agent reads, so no read is noted."""
+    if not message:
+        layer = _layer(subject, agent, now=now, hidden=hidden)
+        if layer is not None:
+            return layer
     shelf = _shelf(subject, now, message)
     return _told(shelf, agent, message, now=now, hidden=hidden) if shelf else Recall(())
+
+
+def _layer(
+    subject: Subject,
+    agent: str,
+    *,
+    now: datetime,
+    hidden: Collection[str],
+    reader: Actor | None = None,
+    session: str = "",
+) -> Recall | None:
+    """Layer 1 in one round trip with its note, where that can be: in all but the fullest shelves. Else None, and nothing noted."""
+    policy = current_policy()
+    if not policy.memory:
+        return Recall(())
+    done, layer = shelves.layer(
+        subject,
+        agent,
+        now=now,
+        hidden=hidden,
+        layer_one=policy.always_in_context,
+        cap=policy.limits.tier_one_cap,
+        budget=policy.limits.tier_one_chars,
+        reader=reader,
+        session=session,
+    )
+    if not done:
+        return None
+    if layer is None:
+        return Recall(())
+    until = min((fact.expires_at for fact in layer.told if fact.expires_at), default=None)
+    return Recall(layer.told, version=layer.version, until=until)
 
 
 def _told(shelf: shelves.Shelf, agent: str, message: str, *, now: datetime, hidden: Collection[str]) -> Recall:
@@ -95,7 +135,8 @@ def _told(shelf: shelves.Shelf, agent: str, message: str, *, now: datetime, hidd
         else []
     )
     until = min((fact.expires_at for fact in held if fact.expires_at), default=None)
-    return Recall(tuple(always), tuple(relevant), dropped, version=shelf.version, until=until)
+    first, second = (tuple(map(Told.of, facts)) for facts in (always, relevant))
+    return Recall(first, second, dropped, version=shelf.version, until=until)
 
 
 def lookup(

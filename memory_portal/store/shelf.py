@@ -1,7 +1,8 @@
-"""The hottest path as raw SQL: everything one agent's read needs in one statement, and the note of the read in another.
+"""The hottest path as raw SQL: layer 1 with the note of its reading in one statement, or the whole shelf and then the note.
 
-In: a Subject and the time. Out: a Shelf, frozen, or None for a customer nobody knows. Measured: the ORM costs three times as
-much here. Column names are those of memory_portal.models; a test compares both ways. Imports types only.
+In: a Subject, the agent and the time. Out: a Layer or a Shelf, frozen, or None for a customer nobody knows. Measured: the ORM
+costs three times as much here. Column names are those of memory_portal.models; tests compare both ways, and LAYER with the pure
+rule of recall.py. Every statement names the customer, so that facts can be spread by customer. Imports types and recall only.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from psycopg.pq import Format
 
 from memory_portal.enums import FactState, Origin
-from memory_portal.store.types import Actor, Fact, Subject
+from memory_portal.store import recall
+from memory_portal.store.types import Actor, Fact, Subject, Told
 
 READ = """
 SELECT c.id, c.version, c.using_paused_at IS NOT NULL, c.no_use_categories, c.no_use_agents,
@@ -27,6 +31,35 @@ LEFT JOIN memory_portal_memoryfact AS f
 WHERE c.profile = %s AND c.subject_id = %s
 ORDER BY f.id
 """
+VERSION = "SELECT version FROM memory_portal_customer WHERE profile = %s AND subject_id = %s"
+
+# recall.always as SQL, for customers with fewer facts of the first layer's own categories than the cap and within the budget:
+# whether that is so is `whole`. Then nothing was left out, and the ids can be noted in the same round trip. 90 is RECORD_CHARS.
+LAYER = """
+WITH who AS MATERIALIZED (
+    SELECT id, version, no_use_categories, using_paused_at IS NULL AND %s::text <> ALL (no_use_agents) AS used
+    FROM memory_portal_customer WHERE profile = %s AND subject_id = %s
+), told AS MATERIALIZED (
+    SELECT f.id, f.key, f.value, f.category, f.origin, f.version, f.said_at, f.updated_at, f.expires_at, f.source_session_id,
+        CASE WHEN f.category = 'safety' THEN 0 WHEN f.category = ANY (%s::text[]) THEN 1 ELSE 2 END AS urgency
+    FROM who JOIN memory_portal_memoryfact AS f ON f.customer_id = who.id
+    WHERE who.used AND f.state = 'active' AND (f.expires_at IS NULL OR f.expires_at > %s)
+        AND f.category <> ALL (who.no_use_categories) AND f.category <> ALL (%s::text[])
+    ORDER BY urgency, CASE WHEN f.updated_at <= %s THEN f.updated_at ELSE '-infinity' END DESC, f.id DESC
+    LIMIT %s
+), sums AS MATERIALIZED (
+    SELECT coalesce(array_agg(id), '{}') AS ids, count(*) FILTER (WHERE urgency < 2) < %s
+        AND coalesce(sum(length(key) + length(value) + 90), 0) <= %s AS whole
+    FROM told
+)"""
+NOTED = """, noted AS (
+    INSERT INTO memory_portal_factread (customer_id, at, agent, key_id, layer, source_session_id, fact_ids)
+    SELECT who.id, %s, %s, %s, 1, %s, sums.ids FROM who CROSS JOIN sums WHERE sums.whole
+)"""
+OUT = """
+SELECT who.version, sums.whole, told.* FROM who CROSS JOIN sums LEFT JOIN told ON true
+"""
+JUST_READ, READ_AND_NOTE = LAYER + OUT, LAYER + NOTED + OUT
 ORIGINS = {origin.value: origin for origin in Origin}
 STATES = {state.value: state for state in FactState}
 NOTE = """
@@ -56,8 +89,58 @@ class Shelf:
         return [fact for fact in self.facts if fact.category not in off]
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Layer 1 as an agent is told it, in recall's order, and the version of the customer that it is of."""
+
+    version: int
+    told: tuple[Told, ...]
+
+
+def layer(
+    subject: Subject,
+    agent: str,
+    *,
+    now: datetime,
+    hidden: Collection[str],
+    layer_one: Collection[str],
+    cap: int,
+    budget: int,
+    reader: Actor | None = None,
+    session: str = "",
+) -> tuple[bool, Layer | None]:
+    """Layer 1 in one round trip, noted as a read where there is a `reader`. False where it takes the whole shelf to tell."""
+    values: tuple[Any, ...] = (
+        agent, subject.profile, subject.subject_id, list(layer_one), now, list(hidden), now + recall.SKEW, cap, cap, budget
+    )  # fmt: skip
+    if reader:
+        values += (now, reader.name, _key_id(reader), session)
+    with connection.cursor() as cursor:
+        _binary(cursor)
+        cursor.execute(READ_AND_NOTE if reader else JUST_READ, values)
+        rows = cursor.fetchall()
+    if not rows:
+        return True, None
+    version, whole, first, *_ = rows[0]
+    if not whole:
+        return False, None
+    if first is None:
+        return True, Layer(version, ())
+    rows.sort(key=lambda row: (row[12], row[2]))
+    return True, Layer(version, tuple(Told._make((*row[2:6], ORIGINS[row[6]], *row[7:12])) for row in rows))
+
+
+def version(subject: Subject) -> int:
+    """0 for a customer nobody knows."""
+    with connection.cursor() as cursor:
+        cursor.execute(VERSION, (subject.profile, subject.subject_id))
+        row = cursor.fetchone()
+    return row[0] if row else 0
+
+
 def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | None:
     with connection.cursor() as cursor:
+        _binary(cursor)
         cursor.execute(READ, (vectors, now, subject.profile, subject.subject_id))
         rows = cursor.fetchall()
     if not rows:
@@ -68,6 +151,11 @@ def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | 
     return Shelf(pk, version, paused, categories, agents, facts, meant)
 
 
+def _binary(cursor: CursorWrapper) -> None:
+    """Rows in PostgreSQL's own form: times out of text are most of what a read costs this process."""
+    cursor.cursor.format = Format.BINARY
+
+
 def _fact(row: Sequence[Any]) -> Fact:
     """A row in the order of Fact's own fields."""
     fields = list(row)
@@ -75,9 +163,12 @@ def _fact(row: Sequence[Any]) -> Fact:
     return Fact(*fields)
 
 
-def note(shelf: Shelf, actor: Actor, read: Sequence[Fact], *, layer: int, session: str, now: datetime) -> None:
+def note(shelf: Shelf, actor: Actor, read: Sequence[Fact | Told], *, layer: int, session: str, now: datetime) -> None:
     """One row a read: who was handed what, and when. The customer sees it."""
-    key_id = int(actor.id) if actor.id.isdigit() else None
-    values = (shelf.customer_id, now, actor.name, key_id, layer, session, [fact.id for fact in read])
+    values = (shelf.customer_id, now, actor.name, _key_id(actor), layer, session, [fact.id for fact in read])
     with connection.cursor() as cursor:
         cursor.execute(NOTE, values)
+
+
+def _key_id(actor: Actor) -> int | None:
+    return int(actor.id) if actor.id.isdigit() else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from memory_portal.enums import ActorKind, ChangeAction, FactState, Origin, Reason
 from memory_portal.store.errors import InvalidDraft
@@ -268,12 +269,31 @@ class Outcome:
     proposal_id: int | None = None
 
 
+class Told(NamedTuple):
+    """Of a fact, what an agent is told on every turn: the hot path carries no more. Fields mean what Fact's do."""
+
+    id: int
+    key: str
+    value: str
+    category: str
+    origin: Origin
+    version: int
+    said_at: datetime
+    updated_at: datetime | None
+    expires_at: datetime | None
+    source_session_id: str
+
+    @classmethod
+    def of(cls, fact: Fact) -> Told:
+        return cls(*(getattr(fact, name) for name in cls._fields))
+
+
 @dataclass(frozen=True, slots=True)
 class Recall:
     """What one read hands to an agent: the facts by layer, in order, and how long it holds."""
 
-    always: tuple[Fact, ...]
-    relevant: tuple[Fact, ...] = ()
+    always: tuple[Told, ...]
+    relevant: tuple[Told, ...] = ()
     dropped: int = 0
     """Facts of layer 1 left out by the character budget; safety is never among them."""
     version: int = 0
