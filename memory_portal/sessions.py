@@ -1,4 +1,4 @@
-"""How long a sign-in lasts, and that no cache keeps what an answer showed. Two middlewares and the end of a person's other sessions.
+"""How long a sign-in lasts, and that no cache keeps what an answer showed. Two middlewares, and the end of other sessions.
 
 A sign-in ends when nobody used it for a while, and at last however much it is used (SESSION_LIMITS: customers, staff). Its start is
 noted at the sign-in, its last use now and then, so that a look at a page seldom writes. Imports settings only.

@@ -70,6 +70,7 @@ urlpatterns = [
     path("two-step/", second_step.two_step, name="mfa_index"),
     path("two-step/on", second_step.activate, name="mfa_activate_totp"),
     path("two-step/off", second_step.deactivate, name="mfa_deactivate_totp"),
+    path("two-step/elsewhere", second_step.elsewhere, name="end_elsewhere"),
     path("two-step/spare-codes", second_step.recovery_codes, name="mfa_view_recovery_codes"),
     path("two-step/new-spare-codes", second_step.new_recovery_codes, name="mfa_generate_recovery_codes"),
     path("sign-in/<slug:provider_id>/go", company.go, name="openid_connect_login"),

@@ -20,15 +20,18 @@ from allauth.mfa.totp.internal.flows import activate_totp
 from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory_portal.models import Customer
+from memory_portal.sessions import end_elsewhere
 from memory_portal.views import Request, customer_required
 from memory_portal.views.stepup import recently_signed_in
 
@@ -47,6 +50,14 @@ class Activate(ActivateTOTPView):  # type: ignore[misc]  # allauth has no annota
         response: HttpResponse = super().form_valid(form)
         spend(self.request.user.pk, form.cleaned_data["code"])
         record_authentication(self.request, self.request.user, "mfa")
+        end_elsewhere(self.request, self.request.user)
+        return response
+
+
+class Deactivate(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no annotations
+    def form_valid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = super().form_valid(form)
+        end_elsewhere(self.request, self.request.user)
         return response
 
 
@@ -81,8 +92,18 @@ def two_step(request: Request, customer: Customer) -> HttpResponse:
     return render(request, "mfa/index.html", {"on": Authenticator.Type.TOTP in types, "left": left})
 
 
+@customer_required
+@require_POST
+def elsewhere(request: Request, customer: Customer) -> HttpResponse:
+    """Asks for no fresh proof: who finds a stranger signed in must be quick, and the stranger gains nothing by it."""
+    if customer.user:
+        end_elsewhere(request, customer.user)
+    messages.success(request, gettext("Signed out everywhere else."))
+    return redirect("mfa_index")
+
+
 activate = customers(Activate.as_view(), fresh=True)
-deactivate = customers(DeactivateTOTPView.as_view(), fresh=True)
+deactivate = customers(Deactivate.as_view(), fresh=True)
 recovery_codes = customers(ViewRecoveryCodesView.as_view(), fresh=True)
 new_recovery_codes = customers(GenerateRecoveryCodesView.as_view(), fresh=True)
 prove = customers(Prove.as_view(), fresh=False)
