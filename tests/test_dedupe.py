@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory_portal.enums import ChangeAction, FactState, Origin
-from memory_portal.store import sanitise, words
+from memory_portal.store import sanitise, sentences
 from memory_portal.store.dedupe import compare, same_meaning, stronger, weakens
 from memory_portal.store.types import (
     CONSTRAINT,
@@ -466,7 +466,7 @@ def milliseconds(value: str, store: list[Fact]) -> float:
 
 
 def test_a_draft_is_compared_with_200_facts_in_two_milliseconds() -> None:
-    for cached in (words.read, words._word, words._weight, words.key_words):
+    for cached in (sentences.read, sentences._word, sentences._weight, sentences.key_words):
         cached.cache_clear()
     cold = milliseconds("prefers linen sheets in the guest room", STORE)
     warm = sorted(milliseconds(f"prefers {noun} blankets {n}", STORE) for n in range(12) for noun in NOUNS)
@@ -491,7 +491,7 @@ def test_a_draft_is_compared_with_200_facts_in_two_milliseconds() -> None:
 )
 def test_a_hostile_value_costs_no_more_than_a_plain_one(text: str) -> None:
     store = [fact(f"topic_{n}", (text + str(n))[-200:]) for n in range(200)]
-    words.read.cache_clear()
+    sentences.read.cache_clear()
     took = milliseconds(text, store)
     print(f"\n{text[:12]!r}: {took / 200:.3f} ms a value")
     assert took / 200 < 50

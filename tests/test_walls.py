@@ -36,7 +36,19 @@ def test_the_walk_finds_the_writers() -> None:
     assert {"desk.py", "orm.py"} <= found <= WRITERS
 
 
-PURE = ["sanitise", "write_filter", "policy", "dedupe", "intake", "recall", "fence", "words", "types"]
+PURE = [
+    "sanitise",
+    "write_filter",
+    "policy",
+    "dedupe",
+    "intake",
+    "recall",
+    "fence",
+    "words",
+    "sentences",
+    "vocabulary",
+    "types",
+]
 
 
 @pytest.mark.parametrize("room", PURE)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_portal.store import words
-from memory_portal.store.words import DONE, NOT, ONCE, inflection, key_words, read, tokens
+from memory_portal.store import sentences, words
+from memory_portal.store.sentences import DONE, NOT, ONCE, inflection, key_words, read
+from memory_portal.store.words import tokens
 
 
 def found(query: str, text: str) -> bool:
@@ -204,7 +205,7 @@ def test_inflection_leaves_a_word(word: str) -> None:
 
 def test_what_was_worked_out_of_texts_can_be_forgotten_at_once() -> None:
     words.tokens("Wears a marker zzyzx")
-    words.read("Wears a marker zzyzx")
+    sentences.read("Wears a marker zzyzx")
     words.forget_texts()
     assert [cached for cached in words._of_texts if cached.cache_info().currsize] == []
     assert words.tokens.cache_info().maxsize == words.CACHED_TEXTS

@@ -1,6 +1,6 @@
 """A draft and the facts held in, a Verdict out: nothing like it, the same, a change, a contradiction. Pure.
 A wrong Same or Replaces loses memory, a wrong New only keeps two facts: whatever is not certain is New.
-Imports types, enums and words only.
+Imports types, enums, sentences and words only.
 """
 
 from __future__ import annotations
@@ -8,23 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory_portal.enums import ChangeAction
+from memory_portal.store.sentences import NOT, ONCE, Reading, bases, is_measure, key_words, names, opens_statement, read
 from memory_portal.store.types import CONSTRAINT, SAFETY, Conflicts, Draft, Fact, New, Replaces, Same, Verdict
-from memory_portal.store.words import (
-    CACHED_TEXTS,
-    NOT,
-    ONCE,
-    SIZES,
-    Reading,
-    bases,
-    is_measure,
-    kept,
-    key_words,
-    names,
-    opens_statement,
-    read,
-    simplified,
-    table,
-)
+from memory_portal.store.vocabulary import SIZES, table
+from memory_portal.store.words import CACHED_TEXTS, kept, simplified
 
 __all__ = ["Verdict", "compare", "protection", "same_meaning", "stronger", "weakens"]
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from memory_portal.enums import ActorKind, ChangeAction, FactState, Origin, Reason
 from memory_portal.store import dedupe, write_filter
 from memory_portal.store.policy import Policy, outranks
+from memory_portal.store.sentences import key_words
 from memory_portal.store.types import (
     CONSTRAINT,
     SAFETY,
@@ -30,7 +31,6 @@ from memory_portal.store.types import (
     Same,
     Update,
 )
-from memory_portal.store.words import key_words
 
 Mac = Callable[[str], str]
 """The customer's keyed digest of a text, as stored in their tombstones."""
