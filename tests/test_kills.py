@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,8 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int, 
     _, key = auth.issue("agent", "retail", auth.SCOPES, now=timezone.now())
     struck: Counter[str] = Counter()
     waited: list[int] = []
+    interrupted: dict[Any, datetime] = {}
+    """What was being read at a blow, and when that fell."""
     with MessagesServer() as server:
         server.will(Provider(seed))
         site = Site(var, server, broker)
@@ -205,6 +208,8 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int, 
                     until(lambda: len(server.requests) > before or done() == number_of_jobs() or None, "a reader")  # noqa: B023
                 moment.wait(dice.uniform(0, 0.3))
                 waited.append(number_of_jobs() - done())
+                held = ExtractionJob.objects.filter(state=JobState.RUNNING).values_list("pk", flat=True)
+                interrupted |= dict.fromkeys(held, timezone.now())
                 struck[kind] += strike(kind, site, dice)
                 feeder.join()
             started = time.monotonic()
@@ -215,16 +220,20 @@ def survive(broker: str, var: Path, points: int, conversations: int, seed: int, 
             site.stop()
         logs = "".join(path.read_text("utf-8", "replace") for path in var.glob("*.log"))
     tries = Counter(ExtractionJob.objects.values_list("attempts", flat=True))
+    ended = dict(ExtractionJob.objects.filter(pk__in=interrupted).values_list("pk", "finished_at"))
+    longest = max(((ended[pk] - at).total_seconds() for pk, at in interrupted.items()), default=0.0)
     told = (
         f"{broker.partition(':')[0]}: {dict(struck)} with {conversations} conversations, up to {max(waited)} waiting; "
         f"{left} left at the end, "
-        f"all done {took:.1f} s after the last (lease {LEASE:.0f} s); tries {dict(sorted(tries.items()))}"
+        f"all done {took:.1f} s after the last; {len(interrupted)} interrupted ones done {longest:.1f} s after their blow at most "
+        f"(lease {LEASE:.0f} s); tries {dict(sorted(tries.items()))}"
     )
     for row in ("J1", "J2"):
         figure(row, told)
     assert sum(struck.values()) >= 0.9 * points
     assert number_of_jobs() == conversations, "each is one job, however often it was sent"
     assert done() == conversations, "none is lost"
+    assert longest <= 2 * LEASE + STARTING, "two leases, and what it takes to start a process"
     facts = dict(MemoryFact.objects.values_list("customer__subject_id", "value"))
     assert facts == {f"kill-{n}": f"always buy {n} tea" for n in range(conversations)}
     assert FactEvent.objects.filter(kind="learned").count() == conversations, "none is learned twice"
@@ -261,12 +270,16 @@ def test_with_redis_nothing_is_lost_or_doubled(
 
 
 @pytest.mark.parametrize(("points", "conversations"), SIZES)
-def test_with_files_as_broker_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int, figure: Figure) -> None:
+def test_with_files_as_broker_nothing_is_lost_or_doubled(
+    tmp_path: Path, points: int, conversations: int, figure: Figure
+) -> None:
     survive("filesystem://", tmp_path, *numbers(points, conversations), seed=2, figure=figure)
 
 
 @pytest.mark.parametrize(("points", "conversations"), SIZES)
-def test_with_the_broker_gone_nothing_is_lost_or_doubled(tmp_path: Path, points: int, conversations: int, figure: Figure) -> None:
+def test_with_the_broker_gone_nothing_is_lost_or_doubled(
+    tmp_path: Path, points: int, conversations: int, figure: Figure
+) -> None:
     survive("gone:", tmp_path, *numbers(points, conversations), seed=3, figure=figure)
 
 
