@@ -11,7 +11,7 @@ demo: .venv/.runtime
 	@$(RUN) manage.py demo $(ARGS)
 
 # How far the long tests go: a quick look in `make test`, the promised figures in `make check`.
-CHECKED := RACE_RUNS=1000 MACHINE_RUNS=200 BRIDGE_FUZZ=10000
+CHECKED := RACE_RUNS=1000 MACHINE_RUNS=200 BRIDGE_FUZZ=10000 KILL_POINTS=14 KILL_JOBS=170
 
 test: .venv/.dev
 	@VAR_DIR=var/test $(RUN) -m pytest -m "not deep" -n 2 --dist loadgroup $(ARGS)
