@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from memory_portal.store.feed import CHANGE_KINDS, Change, Changes, changes
     from memory_portal.store.fence import block, read_out
     from memory_portal.store.ledger import OldCopy, check_copy, reconcile, refuse_old_copies
+    from memory_portal.store.looks import reveal
     from memory_portal.store.months import tend_months
     from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
@@ -101,7 +102,6 @@ if TYPE_CHECKING:
     )
     from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.requests import sweep_requests
-    from memory_portal.store.reveal import reveal
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
     from memory_portal.store.serving import (
         context,
@@ -179,7 +179,7 @@ _ROOMS = {
         "waiting",
     ),
     "requests": ("sweep_requests",),
-    "reveal": ("reveal",),
+    "looks": ("reveal",),
     "replaying": ("replay", "still_there"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
