@@ -26,7 +26,7 @@ check: .venv/.dev
 	$(CHECKED) $(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 	$(RUN) -m coverage report --include="memory_portal/store/*" --fail-under=100 --skip-covered --show-missing
 
-check-deep: check
+check-deep: check .venv/.deep
 	VAR_DIR=var/test $(RUN) -m pytest -m deep
 
 screenshots: .venv/.dev
@@ -45,6 +45,8 @@ lock: .venv/.dev
 	  --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --all-extras -c requirements.txt --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group deep -c requirements-dev.txt --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-deep.txt
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -62,6 +64,10 @@ lock: .venv/.dev
 	@echo "Installing what is needed into .venv ..."
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@ .venv/.runtime
+
+.venv/.deep: requirements-deep.txt | .venv/.dev
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-deep.txt
+	@touch $@
 
 clean:
 	rm -rf .venv var .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """The Claude Agent SDK itself, its own program included, with our hooks: against the real bridge and a Messages API on loopback.
 
-The SDK is large and no requirement of ours: `.venv/bin/pip install claude-agent-sdk` brings this test to life.
+The SDK is large and no requirement of the product: `make check-deep` installs it, and runs this.
 """
 
 from __future__ import annotations
