@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.test import override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -27,6 +26,7 @@ from tests.people import Person
 from tests.test_settings import SAFE
 
 HOST = SAFE["ALLOWED_HOSTS"]
+OF_A_ROW = r"<(?:\w+:)?(?:object_id|pk|id)>"
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def addresses(who: Person) -> list[Address]:
 def filled(route: str, blanks: dict[str, str]) -> str:
     """The route with a thing that is there in each blank. Fails for a blank that `blanks_of` does not know."""
     table = re.match(r"admin/(\w+)/(\w+)/", route)
-    if table and "<path:object_id>" in route:
+    if table and re.search(OF_A_ROW, route):
         first = apps.get_model(table[1], table[2])._base_manager.order_by("pk").first()
-        route = route.replace("<path:object_id>", str(first.pk if first else 1))
+        route = re.sub(OF_A_ROW, str(first.pk if first else 1), route)
     route = re.sub(r"\^?\(\?P<(\w+)>[^)]*\)\$?", r"<\1>", route)
     if route.startswith("enter/"):
         route = route.replace("<str:token>", "<door>")
@@ -88,9 +88,9 @@ def blanks_of(who: Person) -> dict[str, str]:
         "door": handoff.offer(subject, now=now)[0],
         "provider_id": "company",
         "object_id": str(who.pk),
-        "id": str(get_user_model().objects.latest("pk").pk),
         "content_type_id": str(ContentType.objects.latest("pk").pk),
         "app_label": "auth",
+        "step": "acknowledge",
         "url": "no/such/page",
         "subject_id": who.customer.subject_id,
         "key": "coffee",

@@ -21,6 +21,7 @@ from playwright.sync_api import Browser
 
 from memory_portal import post, store, takeout
 from memory_portal.models import Customer, FactEvent, FactRead, FactRevision, MemoryFact, Proposal, Tombstone
+from tests.figures import Figure
 from tests.live import chromium
 from tests.payloads import payloads
 from tests.people import Person
@@ -116,7 +117,7 @@ PAGES = [
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_nothing_runs_on_any_page_nor_on_the_printed_one(
-    browser: Browser, live_server: Any, planted: Person, tmp_path: Path
+    browser: Browser, live_server: Any, planted: Person, tmp_path: Path, figure: Figure
 ) -> None:
     planted.proves()
     there = planted.post("/take/", {"form": "html"}).headers["Location"]
@@ -135,6 +136,7 @@ def test_nothing_runs_on_any_page_nor_on_the_printed_one(
         assert page.locator("main img, main iframe, main object, main base, article img").count() == 0, path
     context.close()
     assert foreign == []
+    figure("W9", f"{len(TEXTS)} payloads in every field, {len(PAGES) + 1} pages in a browser: 0 ran")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-def test_no_markup_stands_unescaped_in_any_page_or_admin_table(planted: Person, staff: Client) -> None:
+def test_no_markup_stands_unescaped_in_any_page_or_admin_table(planted: Person, staff: Client, figure: Figure) -> None:
     pages = {path: planted.get(path).content.decode() for path in PAGES}
     for model in (Customer, MemoryFact, Proposal, FactEvent, FactRead, Tombstone):
         name = f"admin:memory_portal_{model._meta.model_name}"
@@ -157,18 +159,20 @@ def test_no_markup_stands_unescaped_in_any_page_or_admin_table(planted: Person, 
     assert "SECRET_KEY }}" in pages["/"] + pages["/?page=2"] + pages["/?page=3"] + pages["/?page=4"], (
         "shown as it stands"
     )
+    figure("W9", f"{len(MARKUP)} of them with markup, {len(pages)} pages and admin tables: 0 unescaped")
 
 
-def test_no_cell_of_the_spreadsheet_is_a_formula_and_every_text_is_in_it(planted: Person) -> None:
+def test_no_cell_of_the_spreadsheet_is_a_formula_and_every_text_is_in_it(planted: Person, figure: Figure) -> None:
     text = takeout.as_csv(store.everything_kept(planted.pk)).removeprefix("\ufeff")
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert len(rows) == 1 + 3 * len(TEXTS)
     cells = [cell for row in rows for cell in row]
     assert [cell for cell in cells if cell.startswith(takeout.FORMULA)] == []
     assert {takeout.untamed(row[2]) for row in rows[1:]} >= set(TEXTS)
+    figure("W9", f"{len(cells):,} cells of the spreadsheet: 0 formulas")
 
 
-def test_no_mail_carries_any_of_it(planted: Person) -> None:
+def test_no_mail_carries_any_of_it(planted: Person, figure: Figure) -> None:
     post.notify(planted.customer, "exported", when=timezone.now())
     post.notify(planted.customer, "digest", count=3)
     Client().post("/sign-in/", {"email": "alice@example.org"})
@@ -177,3 +181,4 @@ def test_no_mail_carries_any_of_it(planted: Person) -> None:
     for message in sent:
         assert [text for text in MARKUP if text in message] == []
         assert "\r" not in message.partition("\n")[0]
+    figure("W9", f"{len(sent)} kinds of mail: 0 payloads")

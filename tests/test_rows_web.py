@@ -3,21 +3,26 @@ cookies of every answer are strict. The list comes from the resolver, so a new a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
 from tests.addresses import HOST, Address, addresses, furnished, production
 from tests.figures import Figure
-from tests.people import Person
+from tests.people import BACKEND, Person
 
 pytestmark = pytest.mark.django_db
 
 FOREIGN = "https://evil.example"
+PROOFS = ("password", "code", "mfa")
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 
 
@@ -137,7 +142,7 @@ def test_a_safe_request_to_any_address_changes_no_row(
 # --- W6: cookies and headers --------------------------------------------------------------------------------------------
 
 
-def answers(there: list[Address], callers: dict[str, Client]) -> Any:
+def answers(there: list[Address], callers: dict[str, Callable[[], Client]]) -> Any:
     """Each answer to each caller, with who asked for what; errors of every kind are among them."""
     broken = [
         "/no/such/page",
@@ -146,32 +151,47 @@ def answers(there: list[Address], callers: dict[str, Client]) -> Any:
         "/static/no-such-file.js",
         "/facts/999999999",
     ]
-    for caller, client in callers.items():
+    for caller, arriving in callers.items():
         for path in [*(address.path for address in there if caller in ("nobody", address.mainly_for)), *broken]:
+            client = arriving()  # anew: some addresses sign out
             for method in ("GET", "POST"):
                 yield caller, method, path, client.generic(method, path, secure=True)
+        client = arriving()
         yield caller, "GET", "a foreign host", client.get("/", secure=True, headers={"host": "evil.example"})
         yield caller, "GET", "without TLS", client.get("/")
         yield caller, "POST", "without a token", strict(client).post("/language", secure=True)
 
 
-def site(who: Client | None = None) -> Client:
-    """A browser on the production site, with this one's session under its name there."""
+def site(user: User | None = None) -> Client:
+    """A browser on the production site, of this person, who has just proved in every way that it is them."""
     client = Client(SERVER_NAME=HOST, raise_request_exception=False)
-    if who:
-        client.cookies["__Host-session"] = who.cookies["sessionid"].value
+    if user:
+        client.force_login(user, backend=BACKEND)  # type: ignore[arg-type]
+        session = client.session
+        session["account_authentication_methods"] = [{"method": how, "at": time.time()} for how in PROOFS]
+        session["account_authentication_methods_user"] = str(user.pk)
+        session.save()
     return client
 
 
 def test_every_answer_in_production_carries_every_header(
-    there: list[Address], alice: Person, staff: Client, agent: Callable[..., Client], figure: Figure,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    alice.proves()
+    there: list[Address], alice: Person, agent: Callable[..., Client], figure: Figure
+) -> None:
     bearer = agent(profile="grocery").defaults["HTTP_AUTHORIZATION"]
+    boss = get_user_model().objects.get(username="staff")
+
+    def agents() -> Client:
+        client = site()
+        client.defaults["HTTP_AUTHORIZATION"] = bearer
+        return client
+
     with production():
-        callers = {"nobody": site(), "customer": site(alice.client), "staff": site(staff), "agent": site()}
-        callers["agent"].defaults["HTTP_AUTHORIZATION"] = bearer
+        callers = {
+            "nobody": site,
+            "customer": partial(site, alice.customer.user),
+            "staff": partial(site, boss),
+            "agent": agents,
+        }
         seen: dict[int, int] = {}
         for caller, method, path, answer in answers(there, callers):
             seen[answer.status_code] = seen.get(answer.status_code, 0) + 1
@@ -202,7 +222,7 @@ def test_every_answer_in_production_carries_every_header(
                 assert cookie["samesite"] == "Lax", where
                 assert cookie["path"] == "/", where
                 assert not cookie["domain"], where
-                assert cookie["httponly"] or name == "__Host-language", where
+                assert cookie["httponly"] or not cookie.value or name == "__Host-language", where
     assert {200, 302, 400, 401, 403, 404, 405} <= set(seen), seen
     figure(
         "W6",
@@ -219,7 +239,7 @@ def test_an_answer_to_a_fault_of_ours_carries_them_too(alice: Person, monkeypatc
 
     monkeypatch.setattr("memory_portal.store.facts", broken)
     with production():
-        answer = site(alice.client).get("/", secure=True)
+        answer = site(alice.customer.user).get("/", secure=True)
     assert answer.status_code == 500
     assert "no-store" in answer["Cache-Control"]
     for name in ("Strict-Transport-Security", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy"):
