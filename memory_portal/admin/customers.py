@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from memory_portal import plain, store
 from memory_portal.admin import acts
 from memory_portal.admin.tables import EXACT, MASK, customers_named
-from memory_portal.models import Consent, Customer, MemoryFact, PrivacyRequest
+from memory_portal.models import Consent, Customer, MemoryFact, PrivacyRequest, Proposal
 from memory_portal.staff.tables import ReadOnly
 
 LATEST = 25
@@ -91,7 +92,7 @@ class CustomerAdmin(ReadOnly):
             "mask": MASK,
             "now": now,
             "facts": facts(customer, now) if may("memory_portal.view_memoryfact") else None,
-            "suggestions": store.suggestions(customer.pk, now) if may("memory_portal.view_proposal") else None,
+            "suggestions": waiting(customer, now) if may("memory_portal.view_proposal") else None,
             "stones": store.tombstones(customer.pk) if may("memory_portal.view_tombstone") else None,
             "consents": Consent.objects.filter(customer=customer).order_by("-given_at")
             if may("memory_portal.view_consent")
@@ -108,7 +109,12 @@ class CustomerAdmin(ReadOnly):
         }
 
 
-def facts(customer: Customer, now: Any) -> list[dict[str, Any]]:
+def waiting(customer: Customer, now: datetime) -> QuerySet[Proposal]:
+    rows = Proposal.objects.filter(customer=customer, expires_at__gt=now).order_by("-created_at", "-pk")
+    return rows.only("key", "action", "reason", "expires_at")
+
+
+def facts(customer: Customer, now: datetime) -> list[dict[str, Any]]:
     """Without what they say: it is not even read from the table."""
     rows = (
         MemoryFact.objects.of(customer)
