@@ -7,6 +7,7 @@ from django.utils import timezone
 from agent_bridge import batching, idempotency, imports, jobs, reading, spend, vitals, webhooks
 from agent_bridge.celery import app
 from memory_portal import post, store
+from memory_portal.scrub import scrub
 
 
 @app.task(name="agent_bridge.run_job", max_retries=2, default_retry_delay=1)  # type: ignore[untyped-decorator]  # celery has no types
@@ -38,6 +39,11 @@ def retention() -> None:
     spend.purge(now)
     store.tend_months(now)
     vitals.beat(vitals.RETENTION, now)
+
+
+@app.task(name="agent_bridge.scrub")  # type: ignore[untyped-decorator]
+def clean_files() -> None:
+    scrub()
 
 
 @app.task(name="agent_bridge.digests")  # type: ignore[untyped-decorator]

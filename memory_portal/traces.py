@@ -12,7 +12,7 @@ import html
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -189,8 +189,8 @@ def in_broker(sought: Sequence[Needle]) -> Iterator[Trace]:
         return
     import redis
 
-    client = redis.Redis.from_url(settings.CELERY_BROKER_URL)
-    read = {
+    client: Any = redis.Redis.from_url(settings.CELERY_BROKER_URL)  # type: ignore[no-untyped-call]
+    read: dict[bytes, Callable[[bytes], Iterable[Any]]] = {
         b"string": lambda key: [client.get(key)],
         b"list": lambda key: client.lrange(key, 0, -1),
         b"hash": lambda key: client.hgetall(key).values(),
@@ -198,7 +198,7 @@ def in_broker(sought: Sequence[Needle]) -> Iterator[Trace]:
         b"zset": lambda key: client.zrange(key, 0, -1),
     }
     for key in client.scan_iter():
-        for value in read.get(client.type(key), lambda _: [])(key):
+        for value in read.get(client.type(key), lambda _: ())(key):
             yield from _in_text(sought, bytes(value or b"").decode("utf-8", "replace"), f"broker {key.decode()}")
 
 

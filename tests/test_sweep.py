@@ -93,7 +93,8 @@ def test_every_kind_of_column_is_looked_into(alice: Person, empty: Path) -> None
     session = SessionStore()
     session["receipt"] = {"note": CANARY, "padding": "x" * 900}
     session.save()
-    with override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "memory_portal_cache"}}):  # fmt: skip
+    table = {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "memory_portal_cache"}
+    with override_settings(CACHES={"default": table}):
         caches.create_connection("default").set("tries", {"who": CANARY})
     said = sweep(CANARY)[1]
     for place in (
@@ -186,7 +187,8 @@ def planted(who: Person, word: Callable[[str], str]) -> None:
     fact = who.fact("coffee", word("value"), quote=f"I like {word('quote')} and {word('value')}")
     for _ in range(2):
         now = timezone.now()
-        draft = store.draft(key="coffee", value=word("corrected"), category="preference", origin=Origin.CUSTOMER, said_at=now, now=now)  # fmt: skip
+        said = {"key": "coffee", "value": word("corrected"), "category": "preference"}
+        draft = store.draft(**said, origin=Origin.CUSTOMER, said_at=now, now=now)
         fact = store.correct(who.pk, fact.id, draft, who.actor, now=now, version=fact.version)
     who.says("coffee", word("proposed"), ago=0)
     gone = who.fact("tea", word("forgotten"))
@@ -195,7 +197,8 @@ def planted(who: Person, word: Callable[[str], str]) -> None:
     store.issue_ticket(who.pk, "export", now=timezone.now())
     subject, now = store.Subject(name, "grocery"), timezone.now()
     key, _ = issue("Shopping assistant", "grocery", SCOPES, now=now)
-    jobs.submit(subject, key, [Turn("user", word("turn"), now)], session_id=word("session"), now=now, debounce=timedelta(days=9))  # fmt: skip
+    turns, wait = [Turn("user", word("turn"), now)], timedelta(days=9)
+    jobs.submit(subject, key, turns, session_id=word("session"), now=now, debounce=wait)
     session = who.client.session
     session["left"] = word("in a session")
     session.save()
@@ -257,7 +260,7 @@ def test_of_closed_accounts_nothing_is_left_and_of_others_everything(
     with django_capture_on_commit_callbacks(execute=True):
         for who in closed:
             store.erase(who.pk, who.actor, now=timezone.now())
-    assert [trace for trace in traces.everywhere(sought)] == []
+    assert traces.everywhere(sought) == []
     assert checksum(others) == before
     assert Proposal.objects.count() == all_ - gone
     figure(
