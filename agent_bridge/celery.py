@@ -93,7 +93,11 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "agent_bridge.sweep", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
         "deliver": {"task": "agent_bridge.deliver", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY}},
-        "scrub": {"task": "agent_bridge.scrub", "schedule": crontab(hour="3", minute="17"), "options": {"expires": 3600.0}},
+        "scrub": {
+            "task": "agent_bridge.scrub",
+            "schedule": crontab(hour="3", minute="17"),
+            "options": {"expires": 3600.0},
+        },
         "digests": {"task": "agent_bridge.digests", "schedule": DIGESTS_EVERY, "options": {"expires": DIGESTS_EVERY}},
         "retention": {
             "task": "agent_bridge.retention",
