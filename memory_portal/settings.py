@@ -151,6 +151,11 @@ if not 1 <= BACKUP_DAYS <= 35:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # What must not come back with a restored copy: a file that is not the database's and not in its backup.
 ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))
+BACKUP_DIR = Path(env.str("BACKUP_DIR", default=str(VAR / "backups")))
+BACKUP_KEY = env.str("BACKUP_KEY", default="") if PRODUCTION else secret("BACKUP_KEY")  # for `manage.py backup` alone
+BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)
+if not 1 <= BACKUP_DAYS <= 35:
+    raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35: what is erased is to leave the backups, too")
 
 AUDIT_MONTHS = env.int("AUDIT_MONTHS", default=24)  # events; the time for which requests must be provable
 READ_MONTHS = env.int("READ_MONTHS", default=13)  # which agent read what
