@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from agent_bridge import batching, idempotency, imports, jobs, reading, spend, vitals, webhooks
 from agent_bridge.celery import app
-from memory_portal import post, store
+from memory_portal import post, sessions, store
 from memory_portal.scrub import scrub
 
 
@@ -37,6 +37,7 @@ def retention() -> None:
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
+    sessions.forget_ended(now)
     store.tend_months(now)
     vitals.beat(vitals.RETENTION, now)
 

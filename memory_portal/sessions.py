@@ -7,13 +7,14 @@ noted at the sign-in, its last use now and then, so that a look at a page seldom
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, logout, update_session_auth_hash
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
+from django.contrib.sessions.models import Session
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -77,3 +78,8 @@ def end_elsewhere(request: HttpRequest, user: User) -> None:
         user.set_unusable_password()  # another random text
         user.save(update_fields=["password"])
         update_session_auth_hash(request, user)
+
+
+def forget_ended(now: datetime) -> int:
+    """Erase the rows of sessions that are over, whose browsers never come back to have it done."""
+    return Session.objects.filter(expire_date__lt=now).delete()[0]

@@ -19,10 +19,12 @@ from memory_portal.models import (
     FactRead,
     FactRevision,
     MemoryFact,
+    PrivacyRequest,
     Proposal,
     Tombstone,
 )
 from memory_portal.store.exporting import LEFT_OUT_FIELDS, LEFT_OUT_MODELS, SECTIONS, taken_along
+from tests.figures import Figure
 from tests.people import Person
 
 EXPORTED = {Customer, FactRevision, *(apps.get_model(label) for label in SECTIONS.values())}
@@ -124,6 +126,15 @@ def planted(who: Person) -> dict[str, str]:
         agent=word(FactEvent, "agent"),
     )
     FactRead.objects.create(customer=who.customer, at=now, agent=word(FactRead, "agent"), layer=1, fact_ids=[fact.id])
+    PrivacyRequest.objects.create(
+        customer=who.customer,
+        kind=word(PrivacyRequest, "kind"),
+        regime="gdpr",
+        channel=word(PrivacyRequest, "channel"),
+        outcome=word(PrivacyRequest, "outcome"),
+        received_at=now,
+        staff_id=7,
+    )
     job = apps.get_model("agent_bridge.ExtractionJob")
     job._default_manager.create(
         customer=who.customer,
@@ -137,7 +148,7 @@ def planted(who: Person) -> dict[str, str]:
     return words
 
 
-def test_a_word_planted_in_every_table_is_found_in_the_file(alice: Person, bob: Person) -> None:
+def test_a_word_planted_in_every_table_is_found_in_the_file(alice: Person, bob: Person, figure: Figure) -> None:
     words = planted(alice)
     bob.fact("tea", "Anothersvalue")
     kept = store.everything_kept(alice.pk)
@@ -146,6 +157,9 @@ def test_a_word_planted_in_every_table_is_found_in_the_file(alice: Person, bob: 
     assert "Anothersvalue" not in file
     assert "bob" not in file
     assert {where.split(".")[0] for where in words} == {model.__name__ for model in EXPORTED}
+    figure(
+        "R7", f"a canary in {len(words)} columns of {len(EXPORTED)} tables: all found in the file, none of another's"
+    )
 
 
 def test_expired_and_frozen_facts_are_in_it_as_long_as_they_are_kept(alice: Person) -> None:
@@ -159,7 +173,7 @@ def test_of_nobody_there_is_nothing(db: None) -> None:
         store.everything_kept(404)
 
 
-def test_five_thousand_facts_are_exported_within_a_minute(alice: Person) -> None:
+def test_five_thousand_facts_are_exported_within_a_minute(alice: Person, figure: Figure) -> None:
     now = timezone.now()
     MemoryFact.objects.bulk_create(
         (
@@ -199,6 +213,6 @@ def test_five_thousand_facts_are_exported_within_a_minute(alice: Person) -> None
     began = time.perf_counter()
     file = takeout.as_json(store.everything_kept(alice.pk), now)
     seconds = time.perf_counter() - began
-    print(f"\nexport of 20,000 rows: {seconds:.2f} s, {len(file) / 1e6:.1f} MB")
     assert file.count(b'"former_versions"') == 5000
     assert seconds < 60
+    figure("R7", f"5,000 facts, 20,000 rows: {seconds:.1f} s, {len(file) / 1e6:.1f} MB")

@@ -7,17 +7,20 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from agent_bridge import tasks
 from memory_portal import handoff, post, store
 from tests.addresses import HOST, addresses, furnished, production
 from tests.figures import Figure
@@ -406,3 +409,13 @@ def older(state: Any, seconds: float) -> None:
             state[name] = value - seconds
         elif isinstance(value, dict):
             older(value, seconds)
+
+
+def test_sessions_that_are_over_leave_no_row(alice: Person, bob: Person) -> None:
+    ended = bob.client.session
+    ended["left"] = "here"
+    ended.set_expiry(timezone.now() - timedelta(seconds=1))
+    ended.save()
+    tasks.retention()
+    assert not Session.objects.filter(pk=ended.session_key).exists()
+    assert alice.get("/").status_code == 200

@@ -27,6 +27,7 @@ SECTIONS = {
     "events": "memory_portal.FactEvent",
     "reads": "memory_portal.FactRead",
     "conversations": "agent_bridge.ExtractionJob",
+    "requests": "memory_portal.PrivacyRequest",
 }
 """The file's lists and the tables they are. Former versions stand inside their fact; the customer's own row comes first."""
 
@@ -71,6 +72,9 @@ LEFT_OUT_FIELDS = {
     "memory_portal.FactRead.id": "a number of ours",
     "memory_portal.FactRead.customer": "the customer of the file",
     "memory_portal.FactRead.key_id": "a number of ours; the agent's name is there",
+    "memory_portal.PrivacyRequest.id": "a number of ours",
+    "memory_portal.PrivacyRequest.customer": "the customer of the file",
+    "memory_portal.PrivacyRequest.staff_id": "a number of ours for a member of staff",
     "agent_bridge.ExtractionJob.customer": "the customer of the file",
     "agent_bridge.ExtractionJob.key": "a number of ours; the agent's name is there",
     "agent_bridge.ExtractionJob.profile": "stands on the customer",
