@@ -83,6 +83,10 @@ def who_may(name: str) -> tuple[Any, ...]:
 
 @pytest.fixture
 def rows(alice: Person) -> dict[str, list[Any]]:
+    return one_of_each(alice)
+
+
+def one_of_each(alice: Person) -> dict[str, list[Any]]:
     """One row of every table, and where an address wants more than a number, what it wants."""
     now = timezone.now()
     alice.agrees()
