@@ -161,7 +161,7 @@ def test_what_counts_asks_for_a_proof_of_the_last_five_minutes(
     )
     figure(
         "W12",
-        f"admin: {sum(map(len, STEP_UP.values()))} routes (look, correct, forget, erase, new key, new webhook), {tried} stale calls:"
+        f"admin: {sum(map(len, STEP_UP.values()))} routes (look, correct, forget, erase, new key, new webhook), {tried} calls:"
         f" {passed} pass",
     )
 

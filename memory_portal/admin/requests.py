@@ -103,7 +103,6 @@ class PrivacyRequestAdmin(MadeOnce):
         "kind", "regime", "channel", "received_at", "acknowledged_at", "asked_back_at", "paused_days", "extended_at",
         "extension_reason", "answered_at", "outcome", "staff_id",
     )  # fmt: skip
-    change_form_template = "admin/memory_portal/privacyrequest/page.html"
 
     def has_view_permission(self, request: HttpRequest, obj: PrivacyRequest | None = None) -> bool:
         return request.user.has_perm("memory_portal.view_privacyrequest")
@@ -212,4 +211,4 @@ class PrivacyRequestAdmin(MadeOnce):
             "answer": AnswerForm(),
             "extend": ExtendForm(),
         }
-        return TemplateResponse(request, self.change_form_template, context)
+        return TemplateResponse(request, "admin/memory_portal/privacyrequest/page.html", context)
