@@ -37,6 +37,7 @@ def retention() -> None:
     idempotency.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
+    store.sweep_requests(now=now)
     sessions.forget_ended(now)
     store.tend_months(now)
     vitals.beat(vitals.RETENTION, now)
