@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import orjson
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.crypto import salted_hmac
 from ninja.security.base import AuthBase
 from pydantic import BaseModel
 
@@ -138,7 +140,12 @@ def etag(request: AgentRequest, subject: store.Subject, asked: ContextRequest, v
         version,
     )
     end = f"{int(until.timestamp()):x}"
-    return f'"{salted_hmac("agent_bridge.etag", repr((parts, end)), algorithm="sha256").hexdigest()[:32]}-{end}"'
+    return f'"{hmac.digest(_etag_key(settings.SECRET_KEY), repr((parts, end)).encode(), "sha256").hex()[:32]}-{end}"'
+
+
+@lru_cache(maxsize=2)
+def _etag_key(secret: str) -> bytes:
+    return hmac.digest(secret.encode(), b"agent_bridge.etag", "sha256")
 
 
 def etags(header: str) -> list[str]:

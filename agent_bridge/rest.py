@@ -12,17 +12,12 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
-from agent_bridge import feed, jobs, links, rest_imports
+from agent_bridge import context, feed, jobs, links, rest_imports
 from agent_bridge.auth import DELETE, PROPOSE, READ, SCOPES, TURNS, WRITE, revoke, session_token
 from agent_bridge.exchange import (
     AgentRequest,
     KeyAuth,
-    cacheable,
     decided,
-    end_of,
-    etag,
-    etags,
-    holds_until,
     key_of,
     memory_on,
     readable,
@@ -88,7 +83,7 @@ api.add_router("", rest_imports.router)
 )
 def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQuery]) -> HttpResponse:
     """Layer 1: every safety and constraint fact, then the most recent others. `format=block` is fenced text for a prompt."""
-    return context(request, subject_id, ContextRequest(**query.model_dump()))
+    return context.answer(request, subject_id, ContextRequest(**query.model_dump()))
 
 
 @api.post(
@@ -99,30 +94,7 @@ def read_context(request: AgentRequest, subject_id: str, query: Query[ContextQue
 )
 def read_context_for(request: AgentRequest, subject_id: str, data: ContextRequest) -> HttpResponse:
     """Layers 1 and 2. The message travels in the body, so that it stays out of logs; it is not kept."""
-    return context(request, subject_id, data)
-
-
-def context(request: AgentRequest, subject_id: str, asked: ContextRequest) -> HttpResponse:
-    memory_on()
-    subject, now = subject_of(request, subject_id), request.now
-    for known in etags(request.headers.get("If-None-Match", "")):
-        until = holds_until(known)
-        if until and now < until and known == etag(request, subject, asked, store.version_of(subject), until):
-            return cacheable(HttpResponse(status=304), known)
-    recall = store.context(
-        subject,
-        request.auth.actor,
-        now=now,
-        message=asked.message,
-        session=session_tag(request, asked.session_id),
-        hidden=request.auth.hidden,
-    )
-    if asked.format == "block":
-        response = HttpResponse(store.read_out(recall, now=now), content_type="text/plain; charset=utf-8")
-    else:
-        always, relevant = ([FactOut.of(fact) for fact in facts] for facts in (recall.always, recall.relevant))
-        response = said(ContextOut(always=always, relevant=relevant, left_out=recall.dropped))
-    return cacheable(response, etag(request, subject, asked, recall.version, end_of(recall, now)))
+    return context.answer(request, subject_id, data)
 
 
 @api.get(

@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.urls import URLPattern, include, path, re_path
 from pydantic import BaseModel
 
-from agent_bridge import mcp_server, openapi
+from agent_bridge import context, mcp_server, openapi
 from agent_bridge.rest import api
 from agent_bridge.schemas import BODY_LIMIT, ChangesQuery, ContextQuery, PageQuery, ReportQuery
 from agent_bridge.wire import guard
@@ -24,6 +24,10 @@ LIMITS = {
 """How many bytes a body may have where it is more than BODY_LIMIT: the setting that says so."""
 
 
+PLAIN = {"read_context": context.view}
+"""Views without ninja, which only describes them."""
+
+
 def nowhere(request: HttpRequest) -> HttpResponse:
     raise Http404
 
@@ -32,7 +36,8 @@ def guarded(pattern: URLPattern) -> URLPattern:
     """Ninja's pattern, its view behind the guard. A path is named after its first operation in rest.py."""
     limit = LIMITS.get(str(pattern.name))
     query = QUERIES[pattern.name].model_fields if pattern.name in QUERIES else ()
-    pattern.callback = guard(pattern.callback, lambda: getattr(settings, limit) if limit else BODY_LIMIT, query)
+    view = PLAIN.get(str(pattern.name), pattern.callback)
+    pattern.callback = guard(view, lambda: getattr(settings, limit) if limit else BODY_LIMIT, query)
     return pattern
 
 

@@ -91,30 +91,45 @@ def broken(request: HttpRequest, error: Exception) -> Problem:
     return Problem("failed")
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The site's handler400: what Django refuses before any view, such as a foreign Host, is a problem under /bridge/."""
-    if request.path_info.startswith("/bridge/"):
-        response = problems.answer(Problem("bad_request"))
-        response["Cache-Control"] = "no-store"
-        return response
-    return defaults.bad_request(request, exception)
-
-
 AWAY = (OperationalError, InterfaceError)
 """What the database says when it is not there, or not now: nothing is wrong with the request."""
 SOON = "5"
 
 
-def server_error(request: HttpRequest) -> HttpResponse:
-    """The site's handler500: what no view caught. A database that is away is a 503 that says when to come again."""
-    away = isinstance(sys.exc_info()[1], AWAY)
+def away(error: BaseException | None) -> bool:
+    """Whether the database's absence is behind it: Django calls a session that cannot be saved a bad request."""
+    while error is not None and not isinstance(error, AWAY):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The site's handler400: what Django refuses before any view, such as a foreign Host, is a problem under /bridge/."""
+    if away(exception):
+        return unavailable(request)
     if request.path_info.startswith("/bridge/"):
-        problem = Problem("unavailable", headers={"Retry-After": SOON}) if away else Problem("failed")
-        response = problems.answer(problem)
-    elif away:
-        response = HttpResponse(loader.get_template("503.html").render(), status=503, headers={"Retry-After": SOON})
-    else:
-        response = defaults.server_error(request)
+        return unkept(problems.answer(Problem("bad_request")))
+    return defaults.bad_request(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The site's handler500: what no view caught."""
+    if away(sys.exc_info()[1]):
+        return unavailable(request)
+    if request.path_info.startswith("/bridge/"):
+        return unkept(problems.answer(Problem("failed")))
+    return unkept(defaults.server_error(request))
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """A database that is away is a 503 that says when to come again, as a problem or as a page that asks it nothing."""
+    if request.path_info.startswith("/bridge/"):
+        return unkept(problems.answer(Problem("unavailable", headers={"Retry-After": SOON})))
+    page = loader.get_template("503.html").render()
+    return unkept(HttpResponse(page, status=503, headers={"Retry-After": SOON}))
+
+
+def unkept(response: HttpResponse) -> HttpResponse:
     response["Cache-Control"] = "no-store"
     return response
 
@@ -123,7 +138,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def check_address(request: HttpRequest, query: Collection[str]) -> None:
-    if KEY_LIKE.search(unquote_plus(request.META.get("QUERY_STRING", ""))):
+    if not (sent := request.META.get("QUERY_STRING", "")):
+        return
+    if KEY_LIKE.search(unquote_plus(sent)):
         log.warning("key_in_address")
         raise Problem("key_in_query")
     for name in request.GET:

@@ -92,6 +92,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "memory_portal.middleware.Watched",
+    "agent_bridge.front.Front",  # agents go past all that follows
     # What sets headers stands above what may answer by itself: redirects to https, refused hosts and static files carry them, too.
     "memory_portal.sessions.NothingKept",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -140,7 +141,7 @@ if not DATABASE_URL:
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database")
-DATABASES["default"] |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+DATABASES["default"] |= {"ENGINE": "memory_portal.database", "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 # Prepared statements save a third of the database's work; Django leaves them off.
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=1)
 # Counts tries and marks codes as used, so it is one for all processes.

@@ -8,9 +8,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
 from agent_bridge import auth
 from memory_portal import store
@@ -154,14 +156,16 @@ def test_a_message_leaves_the_first_layers_text_as_it_is(agent: Agent) -> None:
 # --- caching ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_unchanged_context_is_answered_304(agent: Agent, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_an_unchanged_context_is_answered_304_without_touching_a_fact(agent: Agent) -> None:
     remember("seat_preference", "likes the aisle")
     client = agent()
     first = client.get(f"{BRIDGE}/context")
     assert "no-store" not in first["Cache-Control"]
     assert "private" in first["Cache-Control"]
-    with django_assert_num_queries(2):  # the key, and the customer's version: no fact
+    with CaptureQueriesContext(connection) as asked:
         again = client.get(f"{BRIDGE}/context", headers={"If-None-Match": first["ETag"]})
+    (statement,) = beside_the_key(asked)
+    assert "memory_portal_memoryfact" not in statement
     assert again.status_code == 304
     assert again.content == b""
     assert again["ETag"] == first["ETag"]
@@ -235,13 +239,20 @@ def test_every_read_is_noted_with_what_was_handed_over(agent: Agent) -> None:
     assert reads[0].source_session_id == store.session_tag("s-1")
 
 
-def test_a_context_read_is_few_statements(agent: Agent, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def beside_the_key(statements: CaptureQueriesContext) -> list[str]:
+    """Who the key is for is asked now and then, whatever is read."""
+    return [query["sql"] for query in statements.captured_queries if "agent_bridge_agentkey" not in query["sql"]]
+
+
+def test_a_context_read_is_one_statement_its_note_included(agent: Agent) -> None:
     client = agent()
     for number in range(3):
         remember(f"fact_{number}", f"value number {number}")
-        client.get(f"{BRIDGE}/context")
-        with django_assert_num_queries(3):  # the key and its count, the customer with the facts, the note
+        with CaptureQueriesContext(connection) as asked:
             client.get(f"{BRIDGE}/context")
+        (statement,) = beside_the_key(asked)
+        assert "memory_portal_memoryfact" in statement
+        assert "INSERT INTO memory_portal_factread" in statement
 
 
 # --- listing and searching --------------------------------------------------------------------------------------------
