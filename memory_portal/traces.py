@@ -189,7 +189,7 @@ def in_broker(sought: Sequence[Needle]) -> Iterator[Trace]:
         return
     import redis
 
-    client: Any = redis.Redis.from_url(settings.CELERY_BROKER_URL)  # type: ignore[no-untyped-call]
+    client: Any = redis.Redis.from_url(settings.CELERY_BROKER_URL)
     read: dict[bytes, Callable[[bytes], Iterable[Any]]] = {
         b"string": lambda key: [client.get(key)],
         b"list": lambda key: client.lrange(key, 0, -1),
@@ -198,7 +198,8 @@ def in_broker(sought: Sequence[Needle]) -> Iterator[Trace]:
         b"zset": lambda key: client.zrange(key, 0, -1),
     }
     for key in client.scan_iter():
-        for value in read.get(client.type(key), lambda _: ())(key):
+        kind = client.type(key)
+        for value in read[kind](key) if kind in read else ():
             yield from _in_text(sought, bytes(value or b"").decode("utf-8", "replace"), f"broker {key.decode()}")
 
 
