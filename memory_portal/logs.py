@@ -93,6 +93,9 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     "semantic_off": {},
     "months_left": {},
     # staff
+    "signed_in": {"user": ident, "code": code},
+    "sign_in_refused": {"user": ident, "code": code},
+    "proof_given": {"user": ident, "code": code},
     "staff_alarm": {"staff": ident, "customers": number},
     # mail
     "mail_failed": {"mails": number},

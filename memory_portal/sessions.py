@@ -1,7 +1,7 @@
 """How long a sign-in lasts, and that no cache keeps what an answer showed. Two middlewares, and the end of other sessions.
 
 A sign-in ends when nobody used it for a while, and at last however much it is used (SESSION_LIMITS: customers, staff). Its start is
-noted at the sign-in, its last use now and then, so that a look at a page seldom writes. Imports settings only.
+noted at the sign-in, its last use now and then, so that a look at a page seldom writes. Imports settings and logs.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.account.signals import authentication_step_completed, login_code_rejected
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, logout, update_session_auth_hash
 from django.contrib.auth.models import User
-from django.contrib.auth.signals import user_logged_in
+from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.contrib.sessions.models import Session
 from django.dispatch import receiver
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils import timezone
 
+from memory_portal import logs
+
+log = logs.get(__name__)
 BEGAN, SEEN = "began", "seen"
 NOTED = 20
 """How often within the idle limit a use is noted, at most."""
@@ -27,8 +31,24 @@ Answers = Callable[[HttpRequest], HttpResponse]
 
 
 @receiver(user_logged_in)
-def begin(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
+def begin(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
     request.session[BEGAN] = request.session[SEEN] = timezone.now().timestamp()
+    log.info("signed_in", user=user.pk, code="staff" if user.is_staff else "customer")
+
+
+@receiver(user_login_failed)
+def refused(sender: Any, **kwargs: Any) -> None:
+    log.warning("sign_in_refused", code="password")
+
+
+@receiver(login_code_rejected)
+def code_refused(sender: Any, user: Any, **kwargs: Any) -> None:
+    log.warning("sign_in_refused", code="mailed_code", user=user.pk)
+
+
+@receiver(authentication_step_completed)
+def proved(sender: Any, user: Any, method: str, **kwargs: Any) -> None:
+    log.info("proof_given", user=user.pk, code=method)
 
 
 def limits(user: Any) -> tuple[timedelta, timedelta]:
@@ -58,13 +78,17 @@ class Limits:
 
 
 class NothingKept:
-    """What says nothing of its own about caches is kept by none: pages show who is signed in, errors too."""
+    """What says nothing of its own about caches is kept by none: pages show who is signed in, errors too. And no page answers
+    TRACE, which Django takes for a look (the bridge says so itself)."""
 
     def __init__(self, get_response: Answers) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
+        if request.method == "TRACE" and not request.path_info.startswith("/bridge/"):
+            response: HttpResponse = HttpResponseNotAllowed(["GET", "HEAD", "POST", "OPTIONS"])
+        else:
+            response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

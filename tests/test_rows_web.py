@@ -200,6 +200,9 @@ def test_every_answer_in_production_carries_every_header(
             if path != "without TLS":
                 assert answer["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains; preload", where
             assert answer["X-Content-Type-Options"] == "nosniff", where
+            if answer.getvalue():
+                kind = answer["Content-Type"]
+                assert "charset=" in kind or not kind.startswith("text/"), where
             assert answer["Referrer-Policy"] == "same-origin", where
             assert answer["Cross-Origin-Opener-Policy"] == "same-origin", where
             assert answer["X-Frame-Options"] == "DENY", where
@@ -245,3 +248,9 @@ def test_an_answer_to_a_fault_of_ours_carries_them_too(alice: Person, monkeypatc
     for name in ("Strict-Transport-Security", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy"):
         assert answer[name]
     assert "broken on purpose" not in answer.content.decode()
+
+
+def test_no_address_answers_trace(there: list[Address], alice: Person, staff: Client) -> None:
+    for address in there:
+        for client in (alice.client, staff):
+            assert client.trace(address.path).status_code in (404, 405) or address.name == "openapi-json", address
