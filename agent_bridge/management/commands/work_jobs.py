@@ -13,6 +13,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from agent_bridge import batching, imports, jobs, reading, vitals, webhooks
+from memory_portal import store
 
 PAUSE = 1.0
 BATCH_PAUSE = 60.0
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
+        store.check_copy(timezone.now())
         ran = 0
         while not stopped.is_set():
             jobs.sweep(timezone.now(), ring_bells=False)
