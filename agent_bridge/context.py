@@ -1,6 +1,6 @@
 """The context read, asked on every turn: a plain view. Ninja describes it in the schema and is not in its way.
 
-In: a request of an agent, checked by pydantic. Out: JSON or a fenced block, with an ETag; 304 without touching a fact; or a problem.
+In: a request of an agent, checked by pydantic. Out: JSON or a fenced block, with an ETag; 304 without a look at a fact; a problem.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents' requests go past what only people need; what every answer carries, theirs carry too. The plain view keeps to its schema."""
+"""Agents' requests go past what only people need; what every answer carries, theirs carry too. The view keeps to its schema."""
 
 from __future__ import annotations
 
