@@ -55,12 +55,16 @@ class NewRequest(forms.ModelForm):  # type: ignore[type-arg]  # the class takes 
 
     def clean_who(self) -> Customer | None:
         term = self.cleaned_data["who"]
-        found = customers_named(term)
+        by_number = term[1:] if term.startswith("#") and term[1:].isdecimal() else ""
+        found = [min(int(by_number), 2**63 - 1)] if by_number else customers_named(term)
         if term.strip() and len(found) != 1:
             raise forms.ValidationError(
-                _("Several customers have it; use the customer’s page.") if found else _("Nobody has it.")
+                _("Several customers have it; come from the customer’s page.") if found else _("Nobody has it.")
             )
-        return Customer.objects.get(pk=found[0]) if found else None
+        customer = Customer.objects.filter(pk__in=found).first()
+        if found and customer is None:
+            raise forms.ValidationError(_("Nobody has it."))
+        return customer
 
     def clean_received_at(self) -> datetime:
         received: datetime = self.cleaned_data["received_at"]
@@ -124,7 +128,9 @@ class PrivacyRequestAdmin(MadeOnce):
         return ("-answered_at",) if request.GET.get("state") == "answered" else ("received_at",)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {}  # Nothing out of the address.
+        """Of the address only whose page it comes from: an id of the host's may be several customers', a number is one."""
+        number = request.GET.get("customer", "")
+        return {"who": f"#{number}"} if number.isdecimal() else {}
 
     def save_model(self, request: HttpRequest, obj: PrivacyRequest, form: Any, change: bool) -> None:
         told = form.cleaned_data

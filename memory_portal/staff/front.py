@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from memory_portal.models import PrivacyRequest, StaffAlert
 from memory_portal.store import requests
+from memory_portal.store.clocks import Due
 
 SHOWN = 10
 
@@ -32,7 +34,15 @@ def unseen() -> list[dict[str, Any]]:
 
 
 def near() -> list[dict[str, Any]]:
-    """The oldest of those that are open."""
+    """The oldest of those that are open, each with the day of its next step."""
     now = timezone.now()
     rows = PrivacyRequest.objects.filter(answered_at=None).order_by("received_at")[:SHOWN]
-    return [{"row": row, "due": requests.days(row, now), "late": requests.is_late(row, now)} for row in rows]
+    return [
+        {"row": row, "next": _next(row, requests.days(row, now)), "late": requests.is_late(row, now)} for row in rows
+    ]
+
+
+def _next(row: PrivacyRequest, due: Due) -> date | None:
+    if due.acknowledge and not row.acknowledged_at:
+        return due.acknowledge
+    return due.extended if row.extended_at else due.answer
