@@ -46,10 +46,12 @@ class Provider:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.issuer = f"http://127.0.0.1:{self.server.server_port}"
+        self.named = self.issuer
+        """Whom its metadata and tokens name: itself, where it is honest."""
 
     def discovery(self) -> dict[str, Any]:
         return {
-            "issuer": self.issuer,
+            "issuer": self.named,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/jwks",
@@ -58,7 +60,7 @@ class Provider:
 
     def token(self) -> dict[str, Any]:
         now = int(time.time())
-        claims = {"iss": self.issuer, "aud": "portal", "iat": now, "exp": now + 60, **self.claims}
+        claims = {"iss": self.named, "aud": "portal", "iat": now, "exp": now + 60, **self.claims}
         return {"access_token": "t", "token_type": "Bearer", "id_token": jwt.encode(claims, SECRET, "HS256")}
 
     def __enter__(self) -> Provider:

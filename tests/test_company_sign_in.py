@@ -151,3 +151,10 @@ def test_with_one_the_button_stands_on_the_sign_in_page(provider: Provider) -> N
     page = Client().get("/sign-in/?next=/activity/").content.decode()
     assert "With your Memory Portal account" in page
     assert 'action="/sign-in/company/go"' in page
+
+
+def test_a_provider_that_speaks_for_another_signs_nobody_in(provider: Provider, alice: Person) -> None:
+    provider.named = "https://accounts.another.example"
+    client, answer = comes_in(provider, customer_number="alice")
+    assert answer.status_code == 401
+    assert client.get("/").status_code == 302

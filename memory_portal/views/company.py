@@ -27,6 +27,8 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
     """Finds the one Customer of the claim, makes it if the host never spoke of it, and signs its user in."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        if issuer_of(sociallogin) != settings.OIDC_ISSUER:
+            raise ImmediateHttpResponse(failed(request))
         profile = settings.OIDC_PROFILE or store.current_policy().default_profile
         try:
             subject = store.Subject(sociallogin.account.uid, profile)
@@ -47,6 +49,12 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         raise ImmediateHttpResponse(failed(request))
+
+
+def issuer_of(sociallogin: Any) -> str:
+    """Whom the token names. The library compares it with the provider's metadata, which could be another's."""
+    token = sociallogin.account.extra_data.get("id_token", {})
+    return str(token.get("iss", "")).rstrip("/")
 
 
 def failed(request: HttpRequest) -> HttpResponse:
