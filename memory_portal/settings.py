@@ -152,6 +152,11 @@ BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)  # how long a backup is kept: r
 if not 1 <= BACKUP_DAYS <= 35:
     raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# The role that requests are answered as, behind row-level security; none is the tables' owner, whom it does not bind.
+DATABASE_ROLE = env.str("DATABASE_ROLE", default="")
+if DATABASE_ROLE:
+    DATABASES["default"]["ENGINE"] = "memory_portal.walled"
+    MIDDLEWARE.insert(0, "memory_portal.walled.requests.Walled")
 # What must not come back with a restored copy: a file that is not the database's and not in its backup.
 ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))
 BACKUP_DIR = Path(env.str("BACKUP_DIR", default=str(VAR / "backups")))

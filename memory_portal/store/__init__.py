@@ -114,7 +114,9 @@ if TYPE_CHECKING:
         version_of,
         warm,
     )
+    from memory_portal.store.shelf import raise_wall
     from memory_portal.store.tickets import TICKET_MINUTES, Ticket, issue_ticket, redeem, ticket
+    from memory_portal.store.wall import everyone
 
 _ROOMS = {
     "contract": ("DjangoMemoryStore", "forget_key", "rejection", "upsert"),
@@ -182,7 +184,9 @@ _ROOMS = {
     "looks": ("reveal",),
     "replaying": ("replay", "still_there"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
+    "shelf": ("raise_wall",),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
+    "wall": ("everyone",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -255,6 +259,7 @@ __all__ = [
     "draft",
     "embed",
     "erase",
+    "everyone",
     "everything_kept",
     "facts",
     "find",
@@ -279,6 +284,7 @@ __all__ = [
     "prefer",
     "preview",
     "purge_generation",
+    "raise_wall",
     "read_out",
     "readers",
     "reconcile",

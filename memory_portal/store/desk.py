@@ -37,7 +37,7 @@ from memory_portal.models import (
     Proposal,
     Tombstone,
 )
-from memory_portal.store import ledger
+from memory_portal.store import ledger, wall
 from memory_portal.store import policy as rules
 from memory_portal.store.errors import Conflict, NotFound
 from memory_portal.store.sanitise import value_form
@@ -156,16 +156,19 @@ def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool
 def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
     rows = Customer.objects.select_for_update()
     if isinstance(customer, int):
+        wall.only(customer)
         row = rows.filter(pk=customer).first()
     else:
-        row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
-        if row is None and create:
-            # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
-            new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
-            Customer.objects.bulk_create([new], ignore_conflicts=True)
-            row = rows.get(profile=customer.profile, subject_id=customer.subject_id)
+        with wall.everyone("the host names whom it means"):
+            row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+            if row is None and create:
+                # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
+                new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
+                Customer.objects.bulk_create([new], ignore_conflicts=True)
+                row = rows.get(profile=customer.profile, subject_id=customer.subject_id)
     if row is None:
         raise NotFound
+    wall.only(row.pk)
     return row
 
 
@@ -295,4 +298,8 @@ def withdraw(desk: Desk, what: str) -> int:
 
 
 def find(subject: Subject) -> Customer | None:
-    return Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
+    with wall.everyone("the host names whom it means"):
+        row = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
+    if row is not None:
+        wall.only(row.pk)
+    return row

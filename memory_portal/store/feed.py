@@ -26,6 +26,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from memory_portal.enums import EventKind
+from memory_portal.store import wall
 from memory_portal.store.errors import BadCursor, LostCursor
 from memory_portal.store.ledger import unsealed
 
@@ -136,6 +137,7 @@ UNION ALL SELECT scanned, xid, id, '', NULL, '', '', '', NULL FROM last
 """  # noqa: S608  # made of our own enums
 
 
+@wall.everyone("the feed of all customers of a profile")
 def changes(
     profile: str,
     agent: str,

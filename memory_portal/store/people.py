@@ -14,11 +14,13 @@ from django.db.models import Count, F, Q
 
 from memory_portal.enums import ActorKind, EventKind
 from memory_portal.models import Customer, FactEvent
+from memory_portal.store import wall
 from memory_portal.store.errors import EmailTaken, NotFound
 from memory_portal.store.sanitise import clean
 from memory_portal.store.types import Actor, Subject
 
 
+@wall.everyone("an address opens one customer only")
 def attach_email(customer: Subject | int, email: str) -> None:
     """Put the address on the Customer at which its person receives sign-in codes; an empty one takes it away.
 
@@ -36,6 +38,7 @@ def attach_email(customer: Subject | int, email: str) -> None:
         _attach(row, email)
 
 
+@wall.everyone("the host names whom it means")
 def welcome(subject: Subject, *, now: datetime, display_name: str | None = None, email: str | None = None) -> None:
     """Make sure that the subject is a Customer, the only one of its name, and note what the host says of them.
 
@@ -64,6 +67,7 @@ def _attach(row: Customer, email: str) -> None:
     row.save(update_fields=["email"])
 
 
+@wall.everyone("who signs in is known by an address")
 def user_of_email(email: str) -> User | None:
     """The user to whom a code for this address may be sent; made when the address is used for the first time.
 
@@ -76,6 +80,7 @@ def user_of_email(email: str) -> User | None:
     return user_of_customer(found.pk)
 
 
+@wall.everyone("who signs in is known by their link or their company")
 def user_of_customer(customer_id: int) -> User | None:
     """The user who stands for this Customer, made at the first sign-in; None where that is staff or was switched off."""
     user = Customer.objects.select_related("user").get(pk=customer_id).user or _make_user(customer_id)
@@ -93,11 +98,16 @@ def _make_user(customer_id: int) -> User:
 
 
 def customer_of_user(user_id: int) -> Customer | None:
-    return Customer.objects.filter(user=user_id).first()
+    with wall.everyone("whose session it is"):
+        row = Customer.objects.filter(user=user_id).first()
+    if row is not None:
+        wall.only(row.pk)
+    return row
 
 
 def prefer(customer_id: int, **choices: object) -> None:
     """What the customer chose about pages and mail: `theme`, `mail_notices`, `mailed_at`, `language`. No agent need know."""
+    wall.only(customer_id)
     Customer.objects.filter(pk=customer_id).update(**choices)
 
 
@@ -120,6 +130,7 @@ OWN = Q(events__actor_kind=ActorKind.CUSTOMER)
 
 def note(customer_id: int, kind: EventKind, actor: Actor, *, now: datetime, code: str = "") -> None:
     """Enter into the activity list what changes no fact: a sign-in, an export, an import. Agents' caches need not hear of it."""
+    wall.only(customer_id)
     FactEvent.objects.create(
         customer_id=customer_id, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id
     )

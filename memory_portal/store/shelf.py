@@ -2,7 +2,8 @@
 
 In: a Subject, the agent and the time. Out: a Layer or a Shelf, frozen, or None for a customer nobody knows. Measured: the ORM
 costs three times as much here. Column names are those of memory_portal.models; tests compare both ways, and LAYER with the pure
-rule of recall.py. Every statement names the customer, so that facts can be spread by customer. Imports types and recall only.
+rule of recall.py. Every statement names the customer, so that facts can be spread by customer, and that they need no wall before
+them. Imports types, recall and wall only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 from psycopg.pq import Format
 
 from memory_portal.enums import FactState, Origin
-from memory_portal.store import recall
+from memory_portal.store import recall, wall
 from memory_portal.store.types import Actor, Fact, Subject, Told
 
 READ = """
@@ -117,7 +118,7 @@ def layer(
         values += (now, reader.name, _key_id(reader), session)
     with connection.cursor() as cursor:
         _binary(cursor)
-        cursor.execute(READ_AND_NOTE if reader else JUST_READ, values)
+        cursor.execute(wall.door(READ_AND_NOTE if reader else JUST_READ), values)
         rows = cursor.fetchall()
     if not rows:
         return True, None
@@ -133,7 +134,7 @@ def layer(
 def version(subject: Subject) -> int:
     """0 for a customer nobody knows."""
     with connection.cursor() as cursor:
-        cursor.execute(VERSION, (subject.profile, subject.subject_id))
+        cursor.execute(wall.door(VERSION), (subject.profile, subject.subject_id))
         row = cursor.fetchone()
     return row[0] if row else 0
 
@@ -141,7 +142,7 @@ def version(subject: Subject) -> int:
 def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | None:
     with connection.cursor() as cursor:
         _binary(cursor)
-        cursor.execute(READ, (vectors, now, subject.profile, subject.subject_id))
+        cursor.execute(wall.door(READ), (vectors, now, subject.profile, subject.subject_id))
         rows = cursor.fetchall()
     if not rows:
         return None
@@ -167,7 +168,12 @@ def note(shelf: Shelf, actor: Actor, read: Sequence[Fact | Told], *, layer: int,
     """One row a read: who was handed what, and when. The customer sees it."""
     values = (shelf.customer_id, now, actor.name, _key_id(actor), layer, session, [fact.id for fact in read])
     with connection.cursor() as cursor:
-        cursor.execute(NOTE, values)
+        cursor.execute(wall.door(NOTE), values)
+
+
+def raise_wall() -> None:
+    """The role that requests are answered as, and this room's statements as functions that it may call."""
+    wall.build((READ, VERSION, JUST_READ, READ_AND_NOTE, NOTE))
 
 
 def _key_id(actor: Actor) -> int | None:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory_portal.models import Ticket as Row
+from memory_portal.store import wall
 from memory_portal.store.errors import NotFound
 
 TICKET_MINUTES = 15
@@ -26,6 +27,7 @@ class Ticket:
     expires_at: datetime
 
 
+@wall.everyone("links that are over are removed, whosever they are")
 def issue_ticket(
     customer_id: int, purpose: str, *, now: datetime, detail: str = "", minutes: int = TICKET_MINUTES
 ) -> str:
@@ -46,19 +48,22 @@ def issue_ticket(
 
 def ticket(token: str, purpose: str, *, now: datetime, customer_id: int | None = None) -> Ticket:
     """Look without using. Raises NotFound, the same for one that is used, over, somebody else's or never was."""
-    row = _live(token, purpose, now, customer_id).first()
+    with wall.everyone("a link names its customer"):
+        row = _live(token, purpose, now, customer_id).first()
     if row is None:
         raise NotFound
+    wall.only(row.customer_id)
     return Ticket(row.customer_id, row.detail, row.expires_at)
 
 
 def redeem(token: str, purpose: str, *, now: datetime, customer_id: int | None = None) -> Ticket:
     """Use it up: of two at once, one succeeds. Raises NotFound as `ticket` does."""
-    with transaction.atomic():
+    with wall.everyone("a link names its customer"), transaction.atomic():
         # One statement: the row lock decides a race.
         if not _live(token, purpose, now, customer_id).update(used_at=now):
             raise NotFound
         row = Row.objects.get(digest=_digest(token))
+    wall.only(row.customer_id)
     return Ticket(row.customer_id, row.detail, row.expires_at)
 
 
