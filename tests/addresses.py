@@ -86,6 +86,7 @@ def blanks_of(who: Person) -> dict[str, str]:
         "proposal_id": str(Proposal.objects.filter(customer=who.customer).latest("pk").pk),
         "token": store.issue_ticket(who.pk, "export", now=now, detail="json"),
         "door": handoff.offer(subject, now=now)[0],
+        "customer_id": str(who.pk),
         "provider_id": "company",
         "object_id": str(who.pk),
         "content_type_id": str(ContentType.objects.latest("pk").pk),

@@ -108,7 +108,7 @@ def person(name: str, *, profile: str = "grocery", email: str = "") -> Person:
     customer = store.find(store.Subject(name, profile))
     assert customer
     store.attach_email(customer.pk, email or f"{name}@example.org")
-    user = store.user_of_email(email or f"{name}@example.org")
+    user = store.user_of_customer(customer.pk)
     assert user
     client = Client()
     client.force_login(user, backend=BACKEND)  # type: ignore[arg-type]

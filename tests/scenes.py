@@ -117,6 +117,14 @@ def code(page: Page, who: Person) -> None:
     page.locator("input[name=code]").wait_for()
 
 
+def shops(page: Page, who: Person) -> None:
+    elsewhere = store.Subject(f"{who.customer.subject_id}-flies", "airline")
+    store.welcome(elsewhere, now=timezone.now(), email=who.customer.email)
+    who.proves()
+    page.goto("/shops/")
+    page.locator("form[action^='/shops/']").wait_for()
+
+
 def ready(page: Page, who: Person) -> None:
     who.proves()
     page.goto("/take/")
@@ -175,6 +183,7 @@ FULL: dict[str, Scene] = {
     "ready": ready,
     "bring": at("/take/bring"),
     "brought": brought,
+    "shops": shops,
     "two-step": at("/two-step/"),
     "two-step-on": at("/two-step/on"),
     "everything": at("/control/forget-everything"),

@@ -222,12 +222,12 @@ def test_a_year_of_reading_does_not_make_the_page_slow(alice: Person) -> None:
 
 OPEN = {
     "account_request_login_code", "account_login", "account_confirm_login_code", "account_logout", "closed", "enter", "healthz",
-    "language", "metrics", "mfa_authenticate", "openid_connect_callback", "openid_connect_login", "public_key", "readyz",
+    "language", "metrics", "mfa_authenticate", "notice", "openid_connect_callback", "openid_connect_login", "public_key", "readyz",
     "set_language", "socialaccount_login_cancelled", "staff_second_step", "privacy",
 }  # fmt: skip
 """Pages that anybody may open: they say nothing of anybody."""
 
-OTHERS = {"fact_id": "fact", "proposal_id": "proposal"}
+OTHERS = {"fact_id": "fact", "proposal_id": "proposal", "customer_id": "customer"}
 """What an address may name of somebody else; a new kind of id must be added here, with what stands for it."""
 
 BODY = {
@@ -261,7 +261,7 @@ def test_no_page_opens_without_a_sign_in_and_none_opens_what_is_anothers(
 ) -> None:
     theirs = bob.fact("coffee", "Decaf only")
     bob.says("food_allergy", "Allergic to peanuts", category="safety")  # waits for consent
-    ids = {"fact_id": theirs.id, "proposal_id": Proposal.objects.get(customer=bob.customer).pk}
+    ids = {"fact_id": theirs.id, "proposal_id": Proposal.objects.get(customer=bob.customer).pk, "customer_id": bob.pk}
     before = (bob.held, Proposal.objects.count())
     nobody, pages, pairs = Client(), 0, 0
     for pattern in portal():

@@ -71,13 +71,21 @@ def _attach(row: Customer, email: str) -> None:
 def user_of_email(email: str) -> User | None:
     """The user to whom a code for this address may be sent; made when the address is used for the first time.
 
-    An address on several Customers opens the one known first. Staff sign in through the admin only: an address alone
-    never opens an account with rights there.
+    An address on several Customers opens the one known first, and `same_address` the way to the others. Staff sign in
+    through the admin only: an address alone never opens an account with rights there.
     """
     found = Customer.objects.filter(email=email.strip().lower()).exclude(email="").order_by("pk").first()
     if found is None:
         return None
     return user_of_customer(found.pk)
+
+
+@wall.everyone("one mailbox may be known to several shops")
+def same_address(customer: Customer) -> list[Customer]:
+    """The Customers of this one's address, itself among them, by the name of their profile; none where it has no address."""
+    if not customer.email:
+        return []
+    return list(Customer.objects.filter(email=customer.email).order_by("profile"))
 
 
 @wall.everyone("who signs in is known by their link or their company")

@@ -91,6 +91,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "who": salted_hmac("memory_portal.drafts", str(customer.pk)).hexdigest()[:12] if customer else "",
         "waiting": cache(lambda: store.waiting(customer.pk, timezone.now())) if customer else 0,
         "memory_on": store.current_policy().memory,
+        "several_shops": len(store.current_policy().profiles) > 1,
         "languages": settings.LANGUAGES,
     }
 

@@ -10,26 +10,31 @@ import hashlib
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.internal.flows.login import record_authentication
+from allauth.account.authentication import get_authentication_records
+from allauth.account.internal.flows.login import perform_login, record_authentication
+from allauth.account.models import Login
 from allauth.account.views import ConfirmLoginCodeView, LogoutView, RequestLoginCodeView
 from allauth.mfa.adapter import DefaultMFAAdapter
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth import login
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.translation import get_language, override
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django.views.defaults import page_not_found, permission_denied
 
 from memory_portal import handoff, store
 from memory_portal.enums import ActorKind, EventKind
 from memory_portal.forms import SignInForm
 from memory_portal.models import Customer
-from memory_portal.views import acting, brand
+from memory_portal.sessions import BEGAN
+from memory_portal.views import Request, acting, brand, customer_required
 
 CODE_LENGTH = 6
 
@@ -55,6 +60,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if customer:
             store.note(customer.pk, EventKind.SIGNED_IN, acting(customer), now=timezone.now())
         return super().post_login(request, user, **kwargs)
+
+    def get_login_redirect_url(self, request: Any) -> str:
+        """To the memory; to the choice of one where the mailbox just proved is known to several shops."""
+        customer = store.customer_of_user(request.user.pk)
+        several = customer and by_mail(request) and len(store.same_address(customer)) > 1
+        return reverse("shops") if several else str(super().get_login_redirect_url(request))
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
         return False  # `recently_signed_in` stands before every view that would ask
@@ -124,6 +135,38 @@ def ask(request: HttpRequest, door: handoff.Door) -> HttpResponse:
     }
     with override(door.language or get_language()):
         return render(request, "entry/enter.html", page)
+
+
+def by_mail(request: HttpRequest) -> bool:
+    """Whether this session began with a code by e-mail: only then is the mailbox proved, and with it all that it opens."""
+    return any(record["method"] == "code" for record in get_authentication_records(request, request.user))
+
+
+@customer_required
+@require_GET
+def shops(request: Request, customer: Customer) -> HttpResponse:
+    """The memories that one address opens, a shop each."""
+    there = store.same_address(customer) if by_mail(request) else []
+    profiles = store.current_policy().profiles
+    named = [(profiles[one.profile].name, one) for one in there if one.profile in profiles]
+    return render(request, "entry/shops.html", {"shops": named})
+
+
+@customer_required
+@require_POST
+def go_to_shop(request: Request, customer: Customer, customer_id: int) -> HttpResponse:
+    """Sign in as who the same person is in another shop. A second step asked for there is asked for; the time runs on."""
+    there = store.same_address(customer) if by_mail(request) else []
+    user = store.user_of_customer(customer_id) if customer_id in [one.pk for one in there] else None
+    if user is None:
+        raise store.NotFound
+    began = request.session[BEGAN]
+    request.session.flush()
+    request.user = AnonymousUser()
+    record_authentication(request, user, "code", email=customer.email)
+    response: HttpResponse = perform_login(request, Login(user=user, redirect_url=reverse("facts")))
+    request.session[BEGAN] = began
+    return response
 
 
 def remember_language(response: HttpResponse, language: str) -> None:
