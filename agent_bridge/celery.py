@@ -23,6 +23,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_portal.settings")
 SWEEP_EVERY = 3.0
 BATCHES_EVERY = 60.0
 RETENTION_EVERY = 600.0
+SEAL_EVERY = 240.0  # so that the witness outside the database is never five minutes behind
 DIGESTS_EVERY = 3600.0
 
 
@@ -99,6 +100,7 @@ app.conf.update(
             "options": {"expires": 3600.0},
         },
         "digests": {"task": "agent_bridge.digests", "schedule": DIGESTS_EVERY, "options": {"expires": DIGESTS_EVERY}},
+        "seal": {"task": "agent_bridge.seal", "schedule": SEAL_EVERY, "options": {"expires": SEAL_EVERY}},
         "retention": {
             "task": "agent_bridge.retention",
             "schedule": RETENTION_EVERY,

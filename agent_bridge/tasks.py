@@ -48,6 +48,11 @@ def clean_files() -> None:
     scrub()
 
 
+@app.task(name="agent_bridge.seal")  # type: ignore[untyped-decorator]
+def seal() -> None:
+    store.seal(timezone.now())
+
+
 @app.task(name="agent_bridge.digests")  # type: ignore[untyped-decorator]
 def digests() -> None:
     post.send_digests(timezone.now())

@@ -17,6 +17,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "choices": "learning_paused_at using_paused_at no_learn_categories no_use_categories no_learn_agents no_use_agents"
         " never_words mail_notices mailed_at language theme",
         "memory": "purge_generation cleared_at version",
+        "history": "trail_seq trail_mac trail_head",
         "buried": "salt",
     },
     "memory_portal.MemoryFact": {
@@ -36,7 +37,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "consents": "id customer purpose text_version channel language given_at withdrawn_at"
     },
     "memory_portal.FactEvent": {
-        "history": "id customer at kind fact_id key category code actor_kind actor_id agent xid"
+        "history": "id customer at kind fact_id key category code actor_kind actor_id agent xid seq prev"
+        " mac"
     },
     "memory_portal.FactRead": {
         "readers": "id customer at agent key_id layer source_session_id fact_ids"
@@ -46,6 +48,10 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "memory_portal.ErasureLedger": {
         "erased": "epoch kind at customer_number fact_id code profile pseudonym sealed_subject"
+    },
+    "memory_portal.TrailEnd": {"history": "customer_number seq mac head"},
+    "memory_portal.AuditSeal": {
+        "machines": "number sealed_at from_id to_id month until events chained trails digest mac"
     },
     "memory_portal.PrivacyRequest": {
         "requests": "id customer kind regime channel received_at acknowledged_at asked_back_at paused_days extended_at"
@@ -98,6 +104,7 @@ COLUMNS: dict[str, dict[str, str]] = {
 OUTSIDE = {
     "memory_portal_cache": ("sign_in", "counted tries by place and name, used codes; gone when their time is over"),
     "ERASURE_LEDGER, a file": ("erased", "a copy of the ledger's lines without the encrypted number"),
+    "AUDIT_WITNESS, a file": ("machines", "numbers, times and digests of seals; nothing of anybody"),
     "logs": ("machines", "codes, numbers and times; no name, no address, no value"),
     "backups": ("memory", "everything above, encrypted, until they age out"),
 }

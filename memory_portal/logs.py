@@ -48,6 +48,8 @@ place = of(r"[\w./<>: -]{1,1200}")
 batch = of(r"[A-Za-z0-9_-]{1,64}")
 extractor = of(r"[A-Za-z0-9 ._()/:-]{1,64}")
 sqlstate = of(r"[0-9A-Z]{5}")
+digest = of(r"[0-9a-f]{40}")
+"""A keyed digest: it says nothing of what it was made of."""
 
 
 def counts(value: object) -> object | None:
@@ -92,6 +94,9 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     "sweep_failed": {"customer": ident},
     "semantic_off": {},
     "months_left": {},
+    "audit_sealed": {"seal": number, "reach": number, "digest": digest},
+    "audit_behind": {"seal": number, "witness": number},
+    "audit_not_settled": {},
     # staff
     "signed_in": {"user": ident, "code": code},
     "sign_in_refused": {"user": ident, "code": code},

@@ -26,6 +26,8 @@ from memory_portal.enums import (
     Theme,
     TombstoneReason,
 )
+from memory_portal.evidence import AuditSeal as AuditSeal
+from memory_portal.evidence import TrailEnd as TrailEnd
 from memory_portal.office import PrivacyRequest as PrivacyRequest
 from memory_portal.office import StaffAlert as StaffAlert
 
@@ -68,6 +70,11 @@ class Customer(models.Model):
     mailed_at = models.DateTimeField(null=True, blank=True)
     language = models.CharField(max_length=10, blank=True, db_default="", help_text=_("Of mails."))
     theme = models.CharField(max_length=5, blank=True, db_default="", choices=Theme.choices)
+
+    # How far the trail of events goes (store/trail.py): moved on under the row's lock with each event.
+    trail_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    trail_mac = models.BinaryField(max_length=20, null=True, editable=False)
+    trail_head = models.BinaryField(max_length=20, null=True, editable=False)
 
     created_at = models.DateTimeField()
 
@@ -181,7 +188,8 @@ TOLD = (
 class FactEvent(models.Model):
     """Something happened. Append-only; ids, keys, codes, times and the actor, never a value.
 
-    `xid` is its place in the feed, before `id`; events older than the feed have none.
+    `xid` is its place in the feed, before `id`; events older than the feed have none. `seq` is its place in the customer's own
+    trail, `mac` its keyed digest over all of that and over the digest before, `prev`; events older than the trails have none.
     """
 
     customer = models.ForeignKey(
@@ -197,6 +205,9 @@ class FactEvent(models.Model):
     actor_id = models.CharField(max_length=64, blank=True)
     agent = models.CharField(max_length=64, blank=True)
     xid = models.BigIntegerField(null=True, editable=False, db_default=FeedOrder())
+    seq = models.BigIntegerField(null=True, editable=False)
+    prev = models.BinaryField(max_length=20, null=True, editable=False)
+    mac = models.BinaryField(max_length=20, null=True, editable=False)
 
     class Meta:
         verbose_name = _("event")

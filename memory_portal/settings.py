@@ -61,6 +61,8 @@ EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
 EXPORT_SIGNING_KEY_FALLBACKS = env.list("EXPORT_SIGNING_KEY_FALLBACKS", default=[])
 LEDGER_KEY = secret("LEDGER_KEY")
 LEDGER_KEY_FALLBACKS = env.list("LEDGER_KEY_FALLBACKS", default=[])
+AUDIT_KEY = secret("AUDIT_KEY")
+AUDIT_KEY_FALLBACKS = env.list("AUDIT_KEY_FALLBACKS", default=[])  # for as long as events lie under them
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
@@ -165,6 +167,8 @@ BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)
 if not 1 <= BACKUP_DAYS <= 35:
     raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35: what is erased is to leave the backups, too")
 
+# The last seal over the events, one line each: append-only and, in earnest, on another machine.
+AUDIT_WITNESS = Path(env.str("AUDIT_WITNESS", default=str(VAR / "audit" / "witness.jsonl")))
 AUDIT_MONTHS = env.int("AUDIT_MONTHS", default=24)  # events; the time for which requests must be provable
 READ_MONTHS = env.int("READ_MONTHS", default=13)  # which agent read what
 

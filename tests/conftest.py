@@ -53,6 +53,7 @@ def limits_of_this_process() -> Iterator[None]:
 def ledger_of_this_test(tmp_path: Path, settings: Settings) -> None:
     """The file outside the database: one that another test's customers stand in would be a backup's of somebody else."""
     settings.ERASURE_LEDGER = tmp_path / "erasures" / "ledger.jsonl"
+    settings.AUDIT_WITNESS = tmp_path / "audit" / "witness.jsonl"
 
 
 @pytest.fixture

@@ -242,6 +242,19 @@ def test_what_breaks_otherwise_is_told() -> None:
             store.tend_months(datetime(2013, 1, 1, tzinfo=UTC))
 
 
+def test_a_month_by_itself_shows_nothing_to_a_role_that_owns_it_not(customer: Customer) -> None:
+    event(customer, NOW)
+    read(customer, NOW)
+    store.tend_months(NOW)
+    sql("CREATE ROLE only_a_guest")
+    sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO only_a_guest")
+    sql("SET LOCAL ROLE only_a_guest")
+    shown = [sql(f"SELECT count(*) FROM {table}_{part}") for table in TABLES for part in ("2026_05", "default")]
+    sql("RESET ROLE")
+    assert shown == [[(0,)]] * 4
+    assert lies_in(FactEvent.objects.get()) == "2026_05"
+
+
 def test_a_role_that_owns_no_table_leaves_it_to_the_one_that_does() -> None:
     sql("CREATE ROLE only_a_guest")
     sql(
@@ -249,7 +262,7 @@ def test_a_role_that_owns_no_table_leaves_it_to_the_one_that_does() -> None:
     )
     sql("SET LOCAL ROLE only_a_guest")
     try:
-        assert store.tend_months(datetime(2014, 1, 1, tzinfo=UTC)) == {"made": [], "dropped": []}
+        assert months.tend_months(datetime(2014, 1, 1, tzinfo=UTC)) == {"made": [], "dropped": []}
     finally:
         sql("RESET ROLE")
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         thaw,
         withdraw_consent,
     )
+    from memory_portal.store.audit import verify
     from memory_portal.store.contract import DjangoMemoryStore, forget_key, rejection, upsert
     from memory_portal.store.desk import current_policy, find, withdrawn
     from memory_portal.store.erasure import ERASURE_REASONS, erase
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from memory_portal.store.fence import block, read_out
     from memory_portal.store.ledger import OldCopy, check_copy, reconcile, refuse_old_copies
     from memory_portal.store.looks import reveal
-    from memory_portal.store.months import tend_months
     from memory_portal.store.orm import embed, submit, sweep
     from memory_portal.store.people import (
         attach_email,
@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from memory_portal.store.replaying import replay, still_there
     from memory_portal.store.requests import sweep_requests
     from memory_portal.store.sanitise import clean, draft, fold, normalise_key, session_tag
+    from memory_portal.store.seals import head_line, restored, seal, tend_months
     from memory_portal.store.serving import (
         context,
         facts,
@@ -146,7 +147,6 @@ _ROOMS = {
     ),
     "desk": ("current_policy", "find", "withdrawn"),
     "ledger": ("OldCopy", "check_copy", "reconcile", "refuse_old_copies"),
-    "months": ("tend_months",),
     "orm": ("embed", "submit", "sweep"),
     "serving": ("context", "facts", "look", "lookup", "page", "preview", "purge_generation", "version_of", "warm"),
     "people": (
@@ -185,6 +185,8 @@ _ROOMS = {
     "requests": ("sweep_requests",),
     "looks": ("reveal",),
     "replaying": ("replay", "still_there"),
+    "audit": ("verify",),
+    "seals": ("head_line", "restored", "seal", "tend_months"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
     "shelf": ("raise_wall",),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
@@ -273,6 +275,7 @@ __all__ = [
     "freeze",
     "freezes",
     "give_consent",
+    "head_line",
     "issue_ticket",
     "keep_until",
     "lift",
@@ -294,10 +297,12 @@ __all__ = [
     "refuse_old_copies",
     "rejection",
     "replay",
+    "restored",
     "resume",
     "reveal",
     "reviewed",
     "same_address",
+    "seal",
     "session_tag",
     "still_there",
     "submit",
@@ -313,6 +318,7 @@ __all__ = [
     "upsert",
     "user_of_customer",
     "user_of_email",
+    "verify",
     "version_of",
     "waiting",
     "warm",

@@ -31,13 +31,12 @@ from memory_portal.enums import (
 )
 from memory_portal.models import (
     Customer,
-    FactEvent,
     FactRevision,
     MemoryFact,
     Proposal,
     Tombstone,
 )
-from memory_portal.store import ledger, wall
+from memory_portal.store import ledger, trail, wall
 from memory_portal.store import policy as rules
 from memory_portal.store.errors import Conflict, NotFound
 from memory_portal.store.sanitise import value_form
@@ -84,6 +83,7 @@ class Desk:
     held: Held
     rows: dict[int, MemoryFact]
     touched: bool = False
+    noted: bool = False
     ended: Counter[str] = field(default_factory=Counter)
     """What had reached its end by itself and was erased on the way in, by table."""
 
@@ -103,8 +103,9 @@ class Desk:
     ) -> None:
         actor = actor or self.actor
         self.touched = True
-        FactEvent.objects.create(
-            customer=self.customer,
+        self.noted = True
+        trail.add(
+            self.customer,
             at=self.now,
             kind=kind,
             fact_id=fact_id,
@@ -148,9 +149,9 @@ def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool
         _load(desk)
         _erase_expired(desk)
         yield desk
-        if desk.touched:  # Agents' caches hang on this number.
-            row.version += 1
-            row.save(update_fields=["version"])
+        row.version += desk.touched  # Agents' caches hang on this number.
+        if desk.noted:
+            row.save(update_fields=["version", *trail.ON_CUSTOMER])
 
 
 def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:

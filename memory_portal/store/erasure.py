@@ -15,7 +15,7 @@ from django.db import transaction
 
 from memory_portal.enums import ActorKind, EventKind, Noted, Reason
 from memory_portal.models import Customer, FactRead, FactRevision, MemoryFact
-from memory_portal.store import ledger
+from memory_portal.store import ledger, trail
 from memory_portal.store.desk import locked, withdrawn
 from memory_portal.store.errors import MemoryWriteRejected
 from memory_portal.store.types import Actor, Receipt
@@ -60,7 +60,8 @@ def erase(customer: int, actor: Actor, *, now: datetime, reason: str = "") -> Re
             "events": row.events.count() + 1,
         }
         desk.event(EventKind.CLEARED, code=reason)
-        desk.touched = False  # there will be no row left to count on
+        trail.end(row)
+        desk.noted = False  # there will be no row left to count on
         ledger.note(row, Noted.ERASED, now, code=reason)
         user = row.user_id
         transaction.on_commit(forget_texts)

@@ -141,6 +141,7 @@ def _make(table: str, start: datetime) -> None:
         "WITH moved AS (DELETE FROM {default} WHERE at >= {start} AND at < {end} RETURNING *)"
         " INSERT INTO {month} SELECT * FROM moved",
         "ALTER TABLE {default} ENABLE TRIGGER USER",
+        "ALTER TABLE {month} ENABLE ROW LEVEL SECURITY",  # for who asks it by itself; the whole has its policy
         "ALTER TABLE {all} ATTACH PARTITION {month} FOR VALUES FROM ({start}) TO ({end})",
     ]
     if table == EVENTS:

@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Q
 
 from memory_portal.enums import ActorKind, EventKind
-from memory_portal.models import Customer, FactEvent
-from memory_portal.store import wall
+from memory_portal.models import Customer
+from memory_portal.store import trail, wall
 from memory_portal.store.errors import EmailTaken, NotFound
 from memory_portal.store.sanitise import clean
 from memory_portal.store.types import Actor, Subject
@@ -139,6 +139,8 @@ OWN = Q(events__actor_kind=ActorKind.CUSTOMER)
 def note(customer_id: int, kind: EventKind, actor: Actor, *, now: datetime, code: str = "") -> None:
     """Enter into the activity list what changes no fact: a sign-in, an export, an import. Agents' caches need not hear of it."""
     wall.only(customer_id)
-    FactEvent.objects.create(
-        customer_id=customer_id, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id
-    )
+    with transaction.atomic():
+        row = Customer.objects.select_for_update(no_key=True).filter(pk=customer_id).first()
+        if row:  # else they were erased this moment
+            trail.add(row, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id)
+            row.save(update_fields=trail.ON_CUSTOMER)
