@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from agent_bridge import batching, idempotency, imports, jobs, reading, spend, vitals, webhooks
+from agent_bridge import batching, ended, idempotency, imports, jobs, reading, spend, vitals, webhooks
 from agent_bridge.celery import app
 from memory_portal import post, sessions, store
 from memory_portal.scrub import scrub
@@ -35,6 +35,7 @@ def retention() -> None:
     store.sweep(now=now)
     store.reconcile(now)
     idempotency.purge(now=now)
+    ended.purge(now=now)
     imports.purge(now=now)
     spend.purge(now)
     store.sweep_requests(now=now)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import meter
-from benchmarks.ground import ROOT
+from benchmarks.ground import ROOT, VAR
 
 
 @dataclass
@@ -47,11 +47,12 @@ class Contestant:
         if not Path(self.python).exists():
             self.skipped = "its environment could not be installed"
             return
+        log = (VAR / "callers.log").open("a")
         for _ in range(self.clients):
             self._workers.append(
                 subprocess.Popen(
                     words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT,
-                    stderr=subprocess.DEVNULL,
+                    stderr=log,
                 )
             )  # fmt: skip
         for worker in self._workers:
