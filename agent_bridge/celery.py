@@ -14,6 +14,7 @@ from celery import Celery, signals
 from celery.schedules import crontab
 from django.conf import settings
 from django.utils import timezone
+from kombu.transport import TRANSPORT_ALIASES
 
 from agent_bridge import watched  # noqa: F401  # its receivers
 from agent_bridge.extraction import CALLS
@@ -66,6 +67,8 @@ def time_limit() -> float:
     lease = lease_seconds()
     return lease - min(30.0, lease / 4)
 
+
+TRANSPORT_ALIASES["filesystem"] = "agent_bridge.mailbox:Transport"
 
 app = Celery("agent_bridge")
 app.conf.update(

@@ -147,3 +147,28 @@ def test_a_whole_worker_killed_and_started_again_loses_and_doubles_nothing(
     worker.start()
     until(lambda: done(job), "the job")
     learned_once()
+
+
+def test_a_mailbox_of_files_shows_a_message_whole_and_drops_what_it_cannot_read(tmp_path: Path) -> None:
+    """kombu's own writer has the file there before it has its words; a worker that took it then was gone."""
+    from kombu import Connection
+
+    from agent_bridge.celery import app  # noqa: F401  # names our own kind of mailbox
+
+    for folder in ("bell", "control"):
+        (tmp_path / folder).mkdir()
+    bell = str(tmp_path / "bell")
+    options = {"data_folder_in": bell, "data_folder_out": bell, "control_folder": str(tmp_path / "control")}
+    with Connection("filesystem://", transport_options=options) as link:
+        box = link.SimpleQueue("mailbox")
+        half = tmp_path / "bell" / "0_half.mailbox.msg"
+        half.write_text('{"body": "W1tdLC')
+        box.put({"job": 1})
+        assert not list((tmp_path / "bell").glob("*.part"))
+        (tmp_path / "bell" / ".begun.part").write_text("{")
+        with pytest.raises(box.Empty):
+            box.get(block=False)
+        assert not half.exists()
+        message = box.get(block=False)
+        assert message.payload == {"job": 1}
+        message.ack()
