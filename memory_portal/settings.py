@@ -61,6 +61,10 @@ EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
 EXPORT_SIGNING_KEY_FALLBACKS = env.list("EXPORT_SIGNING_KEY_FALLBACKS", default=[])
 LEDGER_KEY = secret("LEDGER_KEY")
 LEDGER_KEY_FALLBACKS = env.list("LEDGER_KEY_FALLBACKS", default=[])
+if PRODUCTION and len({SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY, LEDGER_KEY}) < 5:
+    raise ImproperlyConfigured(
+        "SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY and LEDGER_KEY must be five different secrets"
+    )
 AUDIT_KEY = secret("AUDIT_KEY")
 AUDIT_KEY_FALLBACKS = env.list("AUDIT_KEY_FALLBACKS", default=[])  # for as long as events lie under them
 
@@ -149,7 +153,11 @@ DATABASES["default"] |= {"ENGINE": "memory_portal.database", "CONN_MAX_AGE": Non
 # Prepared statements save a third of the database's work; Django leaves them off.
 DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=1)
 # Counts tries and marks codes as used, so it is one for all processes.
-CACHES = {"default": env.cache_url("CACHE_URL", default="dbcache://memory_portal_cache")}
+CACHES = {"default": env.cache_url("CACHE_URL", default="dbcache://memory_portal_cache?max_entries=100000")}
+if PRODUCTION and CACHES["default"]["BACKEND"].endswith(("LocMemCache", "DummyCache", "FileBasedCache")):
+    raise ImproperlyConfigured(
+        "CACHE_URL must be one for all processes when ENVIRONMENT is production: tries are counted there"
+    )
 BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)  # how long a backup is kept: receipts promise it
 if not 1 <= BACKUP_DAYS <= 35:
     raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35")
@@ -276,6 +284,10 @@ if PRODUCTION:
 
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
+if PRODUCTION and not EMAIL_CONFIG["EMAIL_BACKEND"].endswith("smtp.EmailBackend"):
+    raise ImproperlyConfigured(
+        "EMAIL_URL must name a mail server when ENVIRONMENT is production: sign-in codes go by it"
+    )
 MAIL_BACKEND = EMAIL_CONFIG["EMAIL_BACKEND"]
 EMAIL_BACKEND = "memory_portal.post.Later"  # which sends through MAIL_BACKEND, after the answer
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="memory@localhost")
@@ -293,7 +305,7 @@ BRAND_STYLE = env.str("BRAND_STYLE", default="")
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR / "static"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(VAR / "static")))
 if not PRODUCTION:
     STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
 WHITENOISE_USE_FINDERS = not PRODUCTION
@@ -348,6 +360,8 @@ if PRODUCTION and WEBHOOK_LOOPBACK:
 
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", default="")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="https://api.anthropic.com")
+if PRODUCTION and not ANTHROPIC_BASE_URL.startswith("https://"):
+    raise ImproperlyConfigured("ANTHROPIC_BASE_URL must be an https:// address when ENVIRONMENT is production")
 EXTRACTOR = env.str("EXTRACTOR", default="claude" if ANTHROPIC_API_KEY else "explicit")
 if EXTRACTOR not in ("claude", "explicit"):
     raise ImproperlyConfigured("EXTRACTOR must be claude or explicit")

@@ -23,6 +23,7 @@ SAFE = {
     "ALLOWED_HOSTS": "memory.example.com",
     "PORTAL_URL": "https://memory.example.com",
     "DATABASE_URL": "postgresql://portal@127.0.0.1/portal",
+    "EMAIL_URL": "smtp://127.0.0.1:25",
 }
 
 
@@ -64,6 +65,14 @@ def test_production_starts_when_everything_is_set() -> None:
         ({"PORTAL_URL": None}, "PORTAL_URL"),
         ({"PORTAL_URL": "http://memory.example.com"}, "PORTAL_URL"),
         ({"PORTAL_URL": "https://memory.example.com/portal"}, "PORTAL_URL"),
+        ({"EMAIL_URL": None}, "EMAIL_URL"),
+        ({"EMAIL_URL": "filemail:///tmp/mail"}, "EMAIL_URL"),
+        ({"CACHE_URL": "locmemcache://"}, "CACHE_URL"),
+        ({"CACHE_URL": "dummycache://"}, "CACHE_URL"),
+        ({"TOMBSTONE_KEY": "s" * 50}, "TOMBSTONE_KEY"),
+        ({"METRICS_TOKEN": "short"}, "METRICS_TOKEN"),
+        ({"READY_NEEDS": "database,coffee"}, "READY_NEEDS"),
+        ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "ANTHROPIC_BASE_URL"),
         ({"DATABASE_URL": None}, "DATABASE_URL"),
         ({"DATABASE_URL": "sqlite:///x.db"}, "DATABASE_URL"),
         ({"ENVIRONMENT": "staging"}, "ENVIRONMENT"),

@@ -118,6 +118,7 @@ def write_private(path: Path, text: str) -> None:
 def start(port: int) -> dict[str, subprocess.Popen[bytes]]:
     """Web, worker and scheduler, each its own process group, so that a Ctrl-C reaches them through us and in order."""
     env = {
+        "LOG_LEVEL": "WARNING",
         "EXTRACTION_DEBOUNCE": "2",  # whoever tries the product should not wait as long as a busy shop does
         "PYTHONWARNINGS": "ignore",  # this terminal is for the person who tries it
         "PYTHONUNBUFFERED": "1",
