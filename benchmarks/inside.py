@@ -14,8 +14,8 @@ Act = Callable[[int], object]
 # --- the limit: SQL by hand, prepared, on one kept connection ---------------------------------------------------------
 
 READ = """
-SELECT f.id, f.key, f.value, f.category, f.updated_at FROM memory_portal_customer AS c
-JOIN memory_portal_memoryfact AS f ON f.customer_id = c.id WHERE c.profile = %s AND c.subject_id = %s
+SELECT f.id, f.key, f.value, f.category, f.updated_at FROM memory_portal_memoryfact AS f
+WHERE f.customer_id = (SELECT id FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1)
 """
 SEARCH = READ + " AND f.value ILIKE %s LIMIT 8"
 UPSERT = """
@@ -47,8 +47,8 @@ def raw_read(settings: Mapping[str, Any]) -> Act:
 
 NOTED = """
 WITH told AS (
-    SELECT c.id AS customer, f.id, f.key, f.value, f.category, f.updated_at FROM memory_portal_customer AS c
-    JOIN memory_portal_memoryfact AS f ON f.customer_id = c.id WHERE c.profile = %s AND c.subject_id = %s
+    SELECT f.customer_id AS customer, f.id, f.key, f.value, f.category, f.updated_at FROM memory_portal_memoryfact AS f
+    WHERE f.customer_id = (SELECT id FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1)
     ORDER BY f.category = 'constraint' DESC, f.updated_at DESC LIMIT 8
 ), noted AS (
     INSERT INTO bench_note (customer_id, at, agent, key_id, layer, source_session_id, fact_ids)
@@ -214,10 +214,11 @@ def our_job(settings: Mapping[str, Any]) -> Act:
 
 def orm_read(settings: Mapping[str, Any]) -> Act:
     ours()
-    from memory_portal.models import MemoryFact
+    from memory_portal.models import Customer, MemoryFact
 
     def read(number: int) -> object:
-        rows = list(MemoryFact.objects.filter(customer__profile=settings["profile"], customer__subject_id=f"c{number}"))
+        customer = Customer.objects.get(profile=settings["profile"], subject_id=f"c{number}")
+        rows = list(MemoryFact.objects.filter(customer=customer))
         first = [row for row in rows if row.category == "constraint"]
         rest = sorted(
             (row for row in rows if row.category != "constraint"), key=lambda row: row.updated_at, reverse=True

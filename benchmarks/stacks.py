@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 URL = os.environ["DATABASE_URL"]
 PROFILE = os.environ.get("BENCH_PROFILE", "retail")
 READ = """
-SELECT f.key, f.value, f.category, f.version, f.said_at, f.updated_at, f.expires_at FROM memory_portal_customer AS c
-JOIN memory_portal_memoryfact AS f ON f.customer_id = c.id WHERE c.profile = %s AND c.subject_id = %s
+SELECT f.key, f.value, f.category, f.version, f.said_at, f.updated_at, f.expires_at FROM memory_portal_memoryfact AS f
+WHERE f.customer_id = (SELECT id FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1)
 """
 NAMES = ("key", "value", "category", "version", "said_at", "updated_at", "expires_at")
 
@@ -104,7 +104,7 @@ def __getattr__(name: str) -> Any:
                 app_label, db_table, managed = "bench", "memory_portal_memoryfact", False
 
         def slow(request: Any, subject_id: str) -> JsonResponse:
-            held = Fact.objects.filter(customer__profile=PROFILE, customer__subject_id=subject_id)
+            held = Fact.objects.filter(customer=Customer.objects.get(profile=PROFILE, subject_id=subject_id))
             return JsonResponse({"always": cut([{name: getattr(fact, name) for name in NAMES} for fact in held])})
 
         urls.urlpatterns.append(path("subjects/<str:subject_id>/context", slow))

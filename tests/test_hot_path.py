@@ -187,3 +187,36 @@ def test_every_statement_of_the_hot_path_names_the_customer(figure: Figure) -> N
 def test_the_numbers_in_the_statement_are_the_rules_own() -> None:
     assert f"+ {recall.RECORD_CHARS})" in shelf.LAYER
     assert f"category = '{recall.SAFETY}'" in shelf.LAYER
+
+
+def test_a_customer_is_found_by_name_along_the_index_of_names(figure: Figure) -> None:
+    """Of names PostgreSQL keeps no statistics; walking all customers by number would pass for cheap."""
+    many = [Customer(profile="airline", subject_id=f"many-{number}", created_at=NOW) for number in range(3_000)]
+    Customer.objects.bulk_create(many, batch_size=500)
+    subject = store.Subject("many-2999", "airline")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memory_portal_customer, memory_portal_memoryfact")
+    with CaptureQueriesContext(connection) as seen:
+        store.find(subject)
+        store.submit(subject, [], AGENT, now=NOW)
+        store.context(subject, AGENT, now=NOW)
+        store.lookup(subject, "aisle", AGENT, now=NOW)
+        store.version_of(subject)
+        store.attach_email(subject, "many@example.org")
+    asked = [
+        query["sql"]
+        for query in seen.captured_queries
+        if 'subject_id" = ' in query["sql"] or "subject_id = " in query["sql"]
+    ]
+    for statement in asked:
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN " + statement)
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+        assert "one_customer_per_subject" in plan, plan
+        assert "customer_pkey" not in plan, plan
+        assert "Seq Scan on memory_portal_customer" not in plan, plan
+    assert len(asked) >= 6
+    figure(
+        "R9",
+        f"{len(asked)} statements that name a customer, 3,000 customers without statistics: each by the index of names",
+    )

@@ -63,6 +63,9 @@ CLOCK = Actor(ActorKind.SYSTEM)
 
 STONE_TEXT = b"memory-portal tombstone v1"
 
+BY_NAME = ("profile", "subject_id")
+"""In which order a customer is looked up: of names PostgreSQL keeps no statistics, and by number it would look at all."""
+
 
 def current_policy() -> rules.Policy:
     return _policy(str(settings.MEMORY_POLICY))
@@ -161,7 +164,7 @@ def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
         row = rows.filter(pk=customer).first()
     else:
         with wall.everyone("the host names whom it means"):
-            row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+            row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).order_by(*BY_NAME).first()
             if row is None and create:
                 # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
                 new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
@@ -300,7 +303,7 @@ def withdraw(desk: Desk, what: str) -> int:
 
 def find(subject: Subject) -> Customer | None:
     with wall.everyone("the host names whom it means"):
-        row = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).first()
+        row = Customer.objects.filter(profile=subject.profile, subject_id=subject.subject_id).order_by(*BY_NAME).first()
     if row is not None:
         wall.only(row.pk)
     return row

@@ -31,7 +31,9 @@ def attach_email(customer: Subject | int, email: str) -> None:
         row = (
             rows.filter(pk=customer).first()
             if isinstance(customer, int)
-            else rows.filter(profile=customer.profile, subject_id=customer.subject_id).first()
+            else rows.filter(profile=customer.profile, subject_id=customer.subject_id)
+            .order_by("profile", "subject_id")
+            .first()
         )
         if row is None:
             raise NotFound

@@ -26,20 +26,20 @@ SELECT c.id, c.version, c.using_paused_at IS NOT NULL, c.no_use_categories, c.no
     f.id, f.key, f.value, f.category, f.origin, f.state, f.version, f.created_at, f.updated_at, f.said_at,
     f.expires_at, f.review_at, f.source_session_id, f.source_quote, f.agent, f.topics, f.locked,
     CASE WHEN %s THEN f.vector END
-FROM memory_portal_customer AS c
+FROM (SELECT * FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1) AS c
 LEFT JOIN memory_portal_memoryfact AS f
     ON f.customer_id = c.id AND f.state = 'active' AND (f.expires_at IS NULL OR f.expires_at > %s)
-WHERE c.profile = %s AND c.subject_id = %s
 ORDER BY f.id
 """
-VERSION = "SELECT version FROM memory_portal_customer WHERE profile = %s AND subject_id = %s"
+VERSION = "SELECT version FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1"
+# LIMIT 1 is for the planner: of names it has no statistics, so it would expect many customers, and look for them the long way.
 
 # recall.always as SQL, for customers with fewer facts of the first layer's own categories than the cap and within the budget:
 # whether that is so is `whole`. Then nothing was left out, and the ids can be noted in the same round trip. 90 is RECORD_CHARS.
 LAYER = """
 WITH who AS MATERIALIZED (
     SELECT id, version, no_use_categories, using_paused_at IS NULL AND %s::text <> ALL (no_use_agents) AS used
-    FROM memory_portal_customer WHERE profile = %s AND subject_id = %s
+    FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1
 ), told AS MATERIALIZED (
     SELECT f.id, f.key, f.value, f.category, f.origin, f.version, f.said_at, f.updated_at, f.expires_at, f.source_session_id,
         CASE WHEN f.category = 'safety' THEN 0 WHEN f.category = ANY (%s::text[]) THEN 1 ELSE 2 END AS urgency
@@ -142,7 +142,7 @@ def version(subject: Subject) -> int:
 def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | None:
     with connection.cursor() as cursor:
         _binary(cursor)
-        cursor.execute(wall.door(READ), (vectors, now, subject.profile, subject.subject_id))
+        cursor.execute(wall.door(READ), (vectors, subject.profile, subject.subject_id, now))
         rows = cursor.fetchall()
     if not rows:
         return None
