@@ -63,7 +63,8 @@ def _attach(row: Customer, email: str) -> None:
     if email and email != row.email:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{row.profile} {email}"])
-        if Customer.objects.filter(profile=row.profile, email=email).exclude(pk=row.pk).exists():
+        others = Customer.objects.filter(profile=row.profile, email=email).exclude(email="").exclude(pk=row.pk)
+        if others.order_by("email").values("pk").first():  # by its index, as there are no statistics of addresses
             raise EmailTaken
     row.email = email
     row.save(update_fields=["email"])
@@ -76,7 +77,7 @@ def user_of_email(email: str) -> User | None:
     An address on several Customers opens the one known first, and `same_address` the way to the others. Staff sign in
     through the admin only: an address alone never opens an account with rights there.
     """
-    found = Customer.objects.filter(email=email.strip().lower()).exclude(email="").order_by("pk").first()
+    found = Customer.objects.filter(email=email.strip().lower()).exclude(email="").order_by("email", "pk").first()
     if found is None:
         return None
     return user_of_customer(found.pk)
