@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 RUN := $(BIN)/python
 
-.PHONY: demo test check check-deep eval screenshots format lock clean
+.PHONY: demo test check check-deep eval bench screenshots format lock clean
 
 demo: .venv/.runtime
 	@$(RUN) manage.py demo $(ARGS)
@@ -23,11 +23,16 @@ check: .venv/.dev
 	VAR_DIR=var/test $(BIN)/mypy
 	VAR_DIR=var/test $(RUN) manage.py makemigrations --check --dry-run
 	VAR_DIR=var/test ./deploy/check
+	./deploy/audit
 	$(CHECKED) $(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 	$(RUN) -m coverage report --include="memory_portal/store/*" --fail-under=100 --skip-covered --show-missing
 
 check-deep: check .venv/.deep
 	VAR_DIR=var/test $(RUN) -m pytest -m deep
+
+# How fast, beside others, on this machine; writes docs/performance.md. ARGS=--small for a few minutes, ARGS=--huge for a million.
+bench: .venv/.runtime
+	@$(RUN) -W ignore -m benchmarks $(ARGS)
 
 screenshots: .venv/.dev
 	@VAR_DIR=var/test $(RUN) -m pytest -s tests/screenshots.py
@@ -45,6 +50,7 @@ lock: .venv/.dev
 	  --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --all-extras -c requirements.txt --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-dev.txt
+	./deploy/sbom
 	$(BIN)/uv pip compile pyproject.toml --group deep -c requirements-dev.txt --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements-deep.txt
 
