@@ -6,12 +6,14 @@ itself: either both are there or neither. A repeated request is answered from wh
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
@@ -45,7 +47,7 @@ def once(
         return write().response
     if not re.fullmatch(rf"[\x21-\x7e]{{1,{LENGTH}}}", name):
         raise invalid("Idempotency-Key", "bad_key", f"takes 1 to {LENGTH} printable ASCII signs", limit=LENGTH)
-    mac = _mac(request)
+    mac, *former = _macs(request)
     with transaction.atomic():
         if not _alone(key, name):
             raise Problem("idempotency_in_flight", headers={"Retry-After": "1"})
@@ -64,21 +66,28 @@ def once(
                 created_at=now,
             )
             return written.response
-    if not hmac.compare_digest(done.request_mac, mac):
+    if not any(hmac.compare_digest(done.request_mac, known) for known in (mac, *former)):
         raise Problem("idempotency_mismatch")
     response = again(done.status or 200, done.resource)
     response["Idempotency-Replayed"] = "true"
     return response
 
 
-def _mac(request: HttpRequest) -> str:
+def _macs(request: HttpRequest) -> list[str]:
+    """Under today's SECRET_KEY, which is written, and under former ones, which recognise what was done in their days."""
     text = b"\0".join((str(request.method).encode(), request.get_full_path().encode(), request.body))
-    return salted_hmac("agent_bridge.idempotency", text, algorithm="sha256").hexdigest()
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [
+        salted_hmac("agent_bridge.idempotency", text, secret=secret, algorithm="sha256").hexdigest()
+        for secret in secrets
+    ]
 
 
 def _alone(key: AgentKey, name: str) -> bool:
     """Whether nobody else works on this request. The lock is gone with the transaction, however that ends."""
-    number = salted_hmac("agent_bridge.idempotency.lock", f"{key.pk} {name}", algorithm="sha256").digest()[:8]
+    number = hashlib.sha256(f"agent_bridge.idempotency {key.pk} {name}".encode()).digest()[
+        :8
+    ]  # the same under every secret
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [int.from_bytes(number, signed=True)])
         return bool(cursor.fetchone()[0])

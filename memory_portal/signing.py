@@ -1,6 +1,7 @@
 """Signs what leaves and checks what comes back: Ed25519 over the canonical bytes of the export's `memory`.
 
-The key pair is derived from EXPORT_SIGNING_KEY; the public half is published at /.well-known/memory-portal-key.
+The key pair is derived from EXPORT_SIGNING_KEY; the public half is published at /.well-known/memory-portal-key, and with it those
+of former keys (EXPORT_SIGNING_KEY_FALLBACKS), by which files of their days are recognised.
 """
 
 from __future__ import annotations
@@ -52,14 +53,21 @@ class PublicKey:
         return cls(raw)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _private(secret: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(SEED_TEXT + secret.encode()).digest())
 
 
 def public_key() -> PublicKey:
-    key = _private(settings.EXPORT_SIGNING_KEY).public_key()
-    return PublicKey(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return _public(settings.EXPORT_SIGNING_KEY)
+
+
+def former_keys() -> list[PublicKey]:
+    return [_public(secret) for secret in settings.EXPORT_SIGNING_KEY_FALLBACKS]
+
+
+def _public(secret: str) -> PublicKey:
+    return PublicKey(_private(secret).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
 
 def canonical(memory: Any) -> bytes:
@@ -81,11 +89,12 @@ def signed(memory: Any) -> dict[str, Any]:
 
 
 def checked(envelope: Any, key: PublicKey | None = None) -> Verdict:
-    """What the signature says about the file, by `key` or by this site's own."""
-    key = key or public_key()
+    """What the signature says about the file, by `key` or by this site's own, of today or of former days."""
     if not isinstance(envelope, dict) or not isinstance(signature := envelope.get("signature"), dict):
         return Verdict.UNSIGNED
-    if signature.get("algorithm") != ALGORITHM or signature.get("key_id") != key.id:
+    known = [key] if key else [public_key(), *former_keys()]
+    key = next((one for one in known if one.id == signature.get("key_id")), None)
+    if signature.get("algorithm") != ALGORITHM or key is None:
         return Verdict.FOREIGN
     try:
         value = base64.b64decode(str(signature.get("value")), validate=True)

@@ -354,7 +354,7 @@ def test_fuzzed_writes_leave_nothing_outside_the_allowed_keys_kinds_and_lengths(
 
 
 def decide(draft: Draft, held: Held, actor: Actor) -> Decision:
-    return intake.admit(draft, held, store.current_policy(), actor, mac=lambda text: text)
+    return intake.admit(draft, held, store.current_policy(), actor, macs=lambda text: [text])
 
 
 def written(decision: Decision, fact: Fact, actor: Actor) -> Fact:

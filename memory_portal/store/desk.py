@@ -91,7 +91,10 @@ class Desk:
     """What had reached its end by itself and was erased on the way in, by table."""
 
     def mac(self, text: str) -> str:
-        return value_mac(self.customer, text)
+        return self.macs(text)[0]
+
+    def macs(self, text: str) -> list[str]:
+        return value_macs(self.customer, text)
 
     def event(
         self,
@@ -243,14 +246,19 @@ def snapshot(row: MemoryFact) -> Fact:
 
 
 @lru_cache(maxsize=4096)
-def _stone_key(salt: bytes) -> bytes:
+def _stone_key(secret: str, salt: bytes) -> bytes:
     """Per customer, so that the same value leaves different marks with two people and no dictionary helps."""
-    return hmac.digest(settings.TOMBSTONE_KEY.encode(), STONE_TEXT + salt, "sha256")
+    return hmac.digest(secret.encode(), STONE_TEXT + salt, "sha256")
 
 
-def value_mac(customer: Customer, text: str) -> str:
-    """128 bits of HMAC-SHA-256 over the normalised text, in hex: recognises a value again, reveals nothing of it."""
-    return hmac.new(_stone_key(bytes(customer.salt)), value_form(text).encode(), hashlib.sha256).hexdigest()[:32]
+def value_macs(customer: Customer, text: str) -> list[str]:
+    """128 bits of HMAC-SHA-256 over the normalised text, in hex: recognises a value again, reveals nothing of it.
+
+    The first is under today's key and the one to write; the others recognise what was written under former keys.
+    """
+    form, salt = value_form(text).encode(), bytes(customer.salt)
+    secrets = (settings.TOMBSTONE_KEY, *settings.TOMBSTONE_KEY_FALLBACKS)
+    return [hmac.new(_stone_key(secret, salt), form, hashlib.sha256).hexdigest()[:32] for secret in secrets]
 
 
 def forget_rows(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:

@@ -5,7 +5,7 @@ Every writer comes through here: customer form, staff, REST, MCP, import, jobs. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from memory_portal.enums import ActorKind, ChangeAction, FactState, Origin, Reason
@@ -32,11 +32,11 @@ from memory_portal.store.types import (
     Update,
 )
 
-Mac = Callable[[str], str]
-"""The customer's keyed digest of a text, as stored in their tombstones."""
+Macs = Callable[[str], Sequence[str]]
+"""The customer's keyed digests of a text, as one of them stands in a tombstone: under the key of today, and under former ones."""
 
 
-def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, across_keys: bool = True) -> Decision:
+def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, macs: Macs, *, across_keys: bool = True) -> Decision:
     """What this draft comes to for this customer. The order of the questions is the order of the promises.
 
     `across_keys=False` is for writers whose key is an address (the commerce-agents contract): only the fact of that very key
@@ -52,7 +52,7 @@ def admit(draft: Draft, held: Held, policy: Policy, actor: Actor, mac: Mac, *, a
     rivals = held.facts if across_keys else [fact for fact in held.facts if fact.key == draft.key]
     verdict = dedupe.compare(draft, rivals)
     if not actor.is_customer:
-        if decision := remembered_deletion(draft, verdict, held, mac):
+        if decision := remembered_deletion(draft, verdict, held, macs):
             return decision
         if reason := suspicion(draft):
             return known(verdict) or Propose(draft, reason, touched(verdict))
@@ -108,17 +108,17 @@ def forget(draft: Draft, held: Held, actor: Actor) -> Decision:
     return Forget(draft, fact)
 
 
-def remembered_deletion(draft: Draft, verdict: dedupe.Verdict, held: Held, mac: Mac) -> Decision | None:
+def remembered_deletion(draft: Draft, verdict: dedupe.Verdict, held: Held, macs: Macs) -> Decision | None:
     """Deleted stays deleted: refuse what was said before the deletion, ask about what was said after it."""
     if held.cleared_at and draft.said_at <= held.cleared_at:
         return Refuse(Reason.FORGOTTEN_BEFORE)
     stands = isinstance(verdict, Same)  # by a right of its own, whatever was forgotten beside it
     if isinstance(verdict, Same) and not verdict.upgrade:
         return None
-    value, quote = mac(draft.value), mac(draft.source_quote) if draft.source_quote else ""
+    value, quote = macs(draft.value), macs(draft.source_quote) if draft.source_quote else ()
     ask = False
     for stone in held.buried:  # All of them: one that refuses outweighs any that would ask.
-        same_words = value == stone.value_mac or (bool(quote) and quote == stone.quote_mac)
+        same_words = stone.value_mac in value or stone.quote_mac in quote
         if stone.dismissed:
             if same_words:
                 return Refuse(Reason.DISMISSED_BEFORE)

@@ -83,7 +83,7 @@ def submit(
             if _over_already(desk, draft):
                 outcomes[id(draft)] = _refused(Reason.STALE)
                 continue
-            decision = intake.admit(draft, desk.held, current_policy(), actor, desk.mac, across_keys=across_keys)
+            decision = intake.admit(draft, desk.held, current_policy(), actor, desk.macs, across_keys=across_keys)
             decision = intake.over_the_cap(decision, learned, current_policy(), actor)
             learned += isinstance(decision, Remember)
             outcomes[id(draft)] = _apply(desk, decision, stamps or {})
@@ -138,7 +138,7 @@ def write_new(
 ) -> Fact:
     by_customer = desk.actor.is_customer
     if by_customer:  # Writing it again is the customer's own way of lifting what they had us forget.
-        desk.customer.tombstones.filter(Q(key=draft.key) | Q(value_mac=desk.mac(draft.value))).delete()
+        desk.customer.tombstones.filter(Q(key=draft.key) | Q(value_mac__in=desk.macs(draft.value))).delete()
     row = MemoryFact.objects.create(
         customer=desk.customer,
         key=draft.key,
@@ -247,14 +247,13 @@ def propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Outc
         "created_at": desk.now,
         "expires_at": current_policy().proposal_expiry(desk.now, unconsented=unconsented(desk, draft)),
     }
-    proposal, new = Proposal.objects.get_or_create(
-        customer=desk.customer,
-        action=draft.action,
-        key=draft.key,
-        value_mac=desk.mac(draft.value),
-        defaults=fields,
+    asked = desk.customer.proposals.filter(
+        action=draft.action, key=draft.key, value_mac__in=desk.macs(draft.value)
+    ).first()
+    proposal = asked or Proposal.objects.create(
+        customer=desk.customer, action=draft.action, key=draft.key, value_mac=desk.mac(draft.value), **fields
     )
-    if new:
+    if asked is None:
         desk.event(
             EventKind.PROPOSED,
             fact_id=proposal.fact_id,
@@ -276,7 +275,7 @@ def _settle_proposals(desk: Desk, draft: Draft) -> None:
     """A question about something the customer now answered by writing it is no longer a question."""
     waiting = desk.customer.proposals.filter(key=draft.key)
     if not desk.actor.is_customer:
-        waiting = waiting.filter(value_mac=desk.mac(draft.value), action=ChangeAction.REMEMBER)
+        waiting = waiting.filter(value_mac__in=desk.macs(draft.value), action=ChangeAction.REMEMBER)
     waiting.delete()
 
 

@@ -67,7 +67,10 @@ def made(request: Request, customer: Customer, kind: str, now: datetime) -> byte
 def key(request: HttpRequest) -> JsonResponse:
     """The public half of the key that signs exports, for anyone who wants to check one."""
     public = signing.public_key()
-    answer = JsonResponse({"algorithm": signing.ALGORITHM, "key_id": public.id, "public_key": public.text})
+    former = [{"key_id": key.id, "public_key": key.text} for key in signing.former_keys()]
+    answer = JsonResponse(
+        {"algorithm": signing.ALGORITHM, "key_id": public.id, "public_key": public.text, "former": former}
+    )
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Cache-Control"] = "public, max-age=3600"
     return answer
