@@ -178,6 +178,7 @@ FULL: dict[str, Scene] = {
     "suggestions": at("/suggestions/"),
     "activity": at("/activity/"),
     "control": at("/control/"),
+    "notice": at("/privacy"),
     "assistant": at("/assistant/"),
     "take": at("/take/"),
     "ready": ready,

@@ -334,7 +334,7 @@ def test_when_the_line_is_dead_the_page_says_so_and_keeps_the_text(alice: Person
     expect(page.get_by_text("You seem to be offline.")).to_be_hidden()
 
 
-PAGES = ["/", "/?select=1", "/suggestions/", "/activity/", "/control/", "/take/", "/take/bring", "/two-step/on",
+PAGES = ["/", "/?select=1", "/suggestions/", "/activity/", "/control/", "/privacy", "/take/", "/take/bring", "/two-step/on",
          "/control/close-account", "/confirm/", "/sign-in/", "/no-such-page"]  # fmt: skip
 
 
