@@ -26,6 +26,7 @@ def purge(*, now: datetime, batch: int = BATCH) -> int:
     with connection.cursor() as cursor:
         while True:
             cursor.execute(DELETE, [now, settings.READ_MONTHS, batch])
-            gone += cursor.rowcount
-            if cursor.rowcount < batch:
+            deleted = int(cursor.rowcount)
+            gone += deleted
+            if deleted < batch:
                 return gone

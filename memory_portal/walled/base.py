@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
+from memory_portal.database import base
 from memory_portal.store import wall
 
 TELL = "SELECT set_config('role', %s, false), set_config('memory_portal.customer', %s, false)"
