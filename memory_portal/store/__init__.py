@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     )
     from memory_portal.store.shelf import raise_wall
     from memory_portal.store.tickets import TICKET_MINUTES, Ticket, issue_ticket, redeem, ticket
+    from memory_portal.store.touched import By, who_was_touched
     from memory_portal.store.wall import everyone
 
 _ROOMS = {
@@ -189,6 +190,7 @@ _ROOMS = {
     "seals": ("head_line", "restored", "seal", "tend_months"),
     "sanitise": ("clean", "draft", "fold", "normalise_key", "session_tag"),
     "shelf": ("raise_wall",),
+    "touched": ("By", "who_was_touched"),
     "tickets": ("TICKET_MINUTES", "Ticket", "issue_ticket", "redeem", "ticket"),
     "wall": ("everyone",),
 }
@@ -213,6 +215,7 @@ __all__ = [
     "Actor",
     "Agreed",
     "BadCursor",
+    "By",
     "Candidate",
     "Change",
     "Changes",
@@ -323,6 +326,7 @@ __all__ = [
     "waiting",
     "warm",
     "welcome",
+    "who_was_touched",
     "withdraw_consent",
     "withdrawn",
 ]
