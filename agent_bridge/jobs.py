@@ -156,7 +156,8 @@ def _joined(
 def of(key: AgentKey, job_id: UUID | str) -> ExtractionJob | None:
     """The agent's own job; None for another's and for an id that never was."""
     try:
-        return ExtractionJob.objects.filter(key=key, pk=job_id).first()
+        with store.everyone("a job is asked for by its own id and key"):
+            return ExtractionJob.objects.filter(key=key, pk=job_id).first()
     except (ValidationError, ValueError):
         return None
 
