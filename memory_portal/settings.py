@@ -158,9 +158,6 @@ if PRODUCTION and CACHES["default"]["BACKEND"].endswith(("LocMemCache", "DummyCa
     raise ImproperlyConfigured(
         "CACHE_URL must be one for all processes when ENVIRONMENT is production: tries are counted there"
     )
-BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)  # how long a backup is kept: receipts promise it
-if not 1 <= BACKUP_DAYS <= 35:
-    raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # The role that requests are answered as, behind row-level security; none is the tables' owner, whom it does not bind.
 DATABASE_ROLE = env.str("DATABASE_ROLE", default="")
@@ -171,7 +168,7 @@ if DATABASE_ROLE:
 ERASURE_LEDGER = Path(env.str("ERASURE_LEDGER", default=str(VAR / "erasures" / "ledger.jsonl")))
 BACKUP_DIR = Path(env.str("BACKUP_DIR", default=str(VAR / "backups")))
 BACKUP_KEY = env.str("BACKUP_KEY", default="") if PRODUCTION else secret("BACKUP_KEY")  # for `manage.py backup` alone
-BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)
+BACKUP_DAYS = env.int("BACKUP_DAYS", default=35)  # receipts promise it
 if not 1 <= BACKUP_DAYS <= 35:
     raise ImproperlyConfigured("BACKUP_DAYS must be between 1 and 35: what is erased is to leave the backups, too")
 
