@@ -50,9 +50,12 @@ def limits_of_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def ledger_of_this_test(tmp_path: Path, settings: Settings) -> None:
-    """The file outside the database: one that another test's customers stand in would be a backup's of somebody else."""
+def ledger_of_this_test(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file outside the database, for this process and those it starts: with another test's lines in it, the database,
+    which was emptied since, would be an old copy.
+    """
     settings.ERASURE_LEDGER = tmp_path / "erasures" / "ledger.jsonl"
+    monkeypatch.setenv("ERASURE_LEDGER", str(settings.ERASURE_LEDGER))
     settings.AUDIT_WITNESS = tmp_path / "audit" / "witness.jsonl"
 
 
