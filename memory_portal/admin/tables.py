@@ -101,6 +101,7 @@ class ProposalAdmin(Masked):
 @admin.register(FactEvent)
 class FactEventAdmin(OfOneCustomer):
     list_display = ("at", "of", "kind", "key", "code", "actor_kind", "actor_id", "agent")
+    exclude = ("category",)  # of some it would say that they are about health
     newest_first = ("-at", "-id")
 
 
