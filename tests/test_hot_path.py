@@ -220,3 +220,21 @@ def test_a_customer_is_found_by_name_along_the_index_of_names(figure: Figure) ->
         "R9",
         f"{len(asked)} statements that name a customer, 3,000 customers without statistics: each by the index of names",
     )
+
+
+def test_the_statement_is_prepared_and_planned_once() -> None:
+    subject = customer([{"category": "preference", "updated_at": NOW, "value": "likes the aisle"}])
+    for _ in range(12):
+        store.context(subject, AGENT, now=NOW)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE %s", ["%noted AS (%"])
+        plans = [row[0] for row in cursor.fetchall()]
+    assert sum(plans) >= 5, plans
+
+
+def test_a_list_of_words_is_written_as_postgresql_reads_it() -> None:
+    words = frozenset({"safety", 'with "quotes"', "back\\slash", "comma, brace }", ""})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::text[], %s::text[]", [shelf._array(words), shelf._array(frozenset())])
+        some, none = cursor.fetchone()
+    assert (set(some), none) == (words, [])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
@@ -112,7 +113,8 @@ def layer(
 ) -> tuple[bool, Layer | None]:
     """Layer 1 in one round trip, noted as a read where there is a `reader`. False where it takes the whole shelf to tell."""
     values: tuple[Any, ...] = (
-        agent, subject.profile, subject.subject_id, list(layer_one), now, list(hidden), now + recall.SKEW, cap, cap, budget
+        agent, subject.profile, subject.subject_id, _array(frozenset(layer_one)), now, _array(frozenset(hidden)),
+        now + recall.SKEW, cap, cap, budget,
     )  # fmt: skip
     if reader:
         values += (now, reader.name, _key_id(reader), session)
@@ -150,6 +152,13 @@ def shelf(subject: Subject, *, now: datetime, vectors: bool = False) -> Shelf | 
     facts = tuple(_fact(row[5:-1]) for row in rows if row[5] is not None)
     meant = {row[5]: bytes(row[-1]) for row in rows if row[-1] is not None}
     return Shelf(pk, version, paused, categories, agents, facts, meant)
+
+
+@lru_cache(maxsize=64)
+def _array(words: frozenset[str]) -> str:
+    """As PostgreSQL writes a list of them. There are few such lists, and psycopg would write each anew at every read."""
+    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in sorted(words))
+    return "{" + ",".join(f'"{word}"' for word in quoted) + "}"
 
 
 def _binary(cursor: CursorWrapper) -> None:
