@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
 from django.utils import timezone, translation
 from pytest_django import Settings
 
@@ -70,6 +71,11 @@ def test_the_language_of_the_threads_last_visitor_is_not_spoken_to_agents(agent:
     with translation.override("de"):
         client.get(CONTEXT)
         assert translation.get_language() == "en"
+
+
+def test_the_route_has_the_name_it_has_in_the_sites_own_addresses(agent: Agent) -> None:
+    """Counts and logs go by it."""
+    assert agent().get(CONTEXT).wsgi_request.resolver_match.view_name == resolve(CONTEXT).view_name
 
 
 def test_the_page_about_it_is_a_page() -> None:
