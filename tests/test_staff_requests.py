@@ -1,4 +1,4 @@
-"""The ledger of requests by hand: entered with codes, taken on step by step under the law's clock, kept 24 months, no value in it."""
+"""The ledger of requests by hand: entered with codes, taken on step by step under the law's clock, kept 24 months, then gone."""
 
 from __future__ import annotations
 
