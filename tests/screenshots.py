@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from django.core.cache import cache
 from playwright.sync_api import Browser, Page
 
 from tests.live import chromium
+from tests.office import OFFICER, OPERATOR, browser_of, member
 from tests.people import Person, person
 from tests.scenes import FULL, furnish
+from tests.test_staff_look import full
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -169,3 +172,37 @@ def test_every_page_is_drawn_small(browser: Browser, live_server: Any) -> None:
         context.close()
     print("\n".join(f"{size:7,} {file}" for file, size in sizes.items()))
     assert [file for file, size in sizes.items() if size >= LIMIT] == []
+
+
+STAFF_SHOTS = [
+    ("staff-front", OFFICER, "/admin/", DESKTOP, "light"),
+    ("staff-customer", OFFICER, r"/customer/\d+/change/", DESKTOP, "light"),
+    ("staff-look-phone", OFFICER, "/reveal/", PHONE, "dark"),
+    ("staff-request", OFFICER, r"/privacyrequest/\d+/change/", DESKTOP, "light"),
+    ("staff-quality", OPERATOR, "/quality/", DESKTOP, "light"),
+]
+"""File, role, what its address is known by, size, light."""
+
+
+def test_the_pages_of_staff_are_drawn_small(browser: Browser, live_server: Any) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pages = full(person("ruth"))
+    users = {role: member(role, name) for role, name in ((OFFICER, "ines"), (OPERATOR, "otto"))}
+    blank = browser.new_page()
+    for file, role, known_by, (width, height), scheme in STAFF_SHOTS:
+        path = next(path for path in pages[role] if re.search(known_by, path))
+        context = browser.new_context(
+            base_url=live_server.url,
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,  # type: ignore[arg-type]
+            reduced_motion="reduce",
+        )
+        cookie = browser_of(users[role]).cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        page = context.new_page()
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        made = small(page.screenshot(), blank)
+        (FOLDER / f"{file}.png").write_bytes(made)
+        assert len(made) < LIMIT, file
+        context.close()
