@@ -37,7 +37,7 @@ class StaffRole(TextChoices):
 
 
 class Purpose(TextChoices):
-    """Why staff look at, correct or delete something. A fixed list, as a free text could hold a value. Labels are the customer's."""
+    """Why staff look at, correct or delete something. A fixed list: a free text could hold a value. Labels are the customer's."""
 
     ASKED = "customer_asked", _("because you asked us")
     COMPLAINT = "complaint", _("because of your complaint")

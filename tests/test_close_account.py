@@ -104,7 +104,13 @@ def test_the_person_is_signed_out_everywhere(full: Person, django_capture_on_com
 def test_the_receipt_says_what_went_and_what_stays(full: Person, django_capture_on_commit_callbacks: Any) -> None:
     closed(full, django_capture_on_commit_callbacks)
     page = full.sees("/closed")
-    for line in ("1 erased", "1 erased, and every quote", "1 discarded unread", "Names and times stay", "within 35 days"):
+    for line in (
+        "1 erased",
+        "1 erased, and every quote",
+        "1 discarded unread",
+        "Names and times stay",
+        "within 35 days",
+    ):
         assert line in page, line
     assert "coffee" not in page.lower()
     assert 'class="wrap tabs"' not in page, "nobody is signed in"

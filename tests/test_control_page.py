@@ -172,7 +172,14 @@ def test_forgetting_everything_gives_an_honest_receipt(alice: Person, bob: Perso
     answer = alice.post(reverse("clear"), {"sure": typed})
     assert answer.headers["Location"] == reverse("receipt")
     page = unescape(alice.sees(reverse("receipt")))
-    for line in ("2 erased", "1 erased, and every quote", "1 erased", "0 discarded unread", "what they said: 2", "within 35 days"):
+    for line in (
+        "2 erased",
+        "1 erased, and every quote",
+        "1 erased",
+        "0 discarded unread",
+        "what they said: 2",
+        "within 35 days",
+    ):
         assert line in page, line
     assert alice.held == {}
     assert not FactRevision.objects.filter(fact__customer=alice.pk).exists()

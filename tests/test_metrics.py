@@ -82,7 +82,9 @@ def test_what_waits_and_what_came_of_it_is_asked_of_the_database(client: Client,
     assert said["portal_jobs", ("due",)] == 2
     assert 290 < said["portal_jobs_oldest_due_seconds", ()] < 400
     assert said["portal_jobs_ended_last_hour", ("done",)] == 1
-    assert {name: value for name, value in said.items() if name[0] == "portal_candidates_last_hour"} == {("portal_candidates_last_hour", ("learned",)): 1}
+    assert {name: value for name, value in said.items() if name[0] == "portal_candidates_last_hour"} == {
+        ("portal_candidates_last_hour", ("learned",)): 1
+    }
     assert said["portal_sweep_age_seconds", ("sweep",)] < 60
     assert said["portal_sweep_age_seconds", ("retention",)] < 60
     assert said["portal_database_up", ()] == 1

@@ -161,7 +161,7 @@ def test_no_file_holds_a_secret(figure: Figure) -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        new_key(),
+        pytest.param(new_key(), id="a key of agents"),
         "AKIA" + "Q3EGRIYK7XW2ZP4M",
         "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
         "sk-ant-" + "api03-Zk3vQ9xLw2Rt8Yb5Nc7Md4",
