@@ -39,6 +39,11 @@ KINDS: Mapping[str, Kind] = {
         "A key stands in the address.",
         "Addresses end up in logs. Send the key in the Authorization header, and replace the one you sent.",
     ),
+    "https_required": Kind(
+        400,
+        "This wants https.",
+        "The key you sent crossed the network in the open: replace it, and call the https address.",
+    ),
     # 401, 403: who asks
     "key_missing": Kind(401, "A key is needed.", "Send `Authorization: Bearer` and your agent key."),
     "key_malformed": Kind(401, "That is not a whole key.", "Its checksum is wrong: a sign is missing or mistyped."),

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import orjson
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
@@ -138,6 +139,8 @@ def unkept(response: HttpResponse) -> HttpResponse:
 
 
 def check_address(request: HttpRequest, query: Collection[str]) -> None:
+    if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+        raise Problem("https_required")  # a redirect would work, and the key go in the open each time
     if not (sent := request.META.get("QUERY_STRING", "")):
         return
     if KEY_LIKE.search(unquote_plus(sent)):

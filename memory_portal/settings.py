@@ -393,7 +393,8 @@ READY_CHECKS = {
 READY_NEEDS = env.list("READY_NEEDS", default=["database", "migrations"])
 if unknown := sorted(set(READY_NEEDS) - set(READY_CHECKS)):
     raise ImproperlyConfigured(f"READY_NEEDS has {unknown[0]}; the checks are {', '.join(READY_CHECKS)}")
-SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # a load balancer may ask in plain http
+# A load balancer may ask in plain http; the bridge says no by itself (agent_bridge/wire.py), a redirect would hide the mistake.
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$", r"^bridge/"]
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")  # without one, /metrics is closed in production
 if PRODUCTION and METRICS_TOKEN and len(METRICS_TOKEN) < 32:
     raise ImproperlyConfigured("METRICS_TOKEN needs at least 32 characters")

@@ -254,3 +254,12 @@ def test_no_address_answers_trace(there: list[Address], alice: Person, staff: Cl
     for address in there:
         for client in (alice.client, staff):
             assert client.trace(address.path).status_code in (404, 405) or address.name == "openapi-json", address
+
+
+def test_machines_are_not_redirected_to_https_but_told(agent: Callable[..., Client]) -> None:
+    bearer = agent(profile="grocery").defaults["HTTP_AUTHORIZATION"]
+    with production():
+        for path in ("/bridge/v1/subjects/alice/context", "/bridge/v1/changes", "/bridge/mcp", "/bridge/no/such/thing"):
+            answer = site().get(path, headers={"authorization": bearer})
+            assert (answer.status_code, answer.json()["code"]) == (400, "https_required"), path
+        assert site().get("/bridge/v1/changes", headers={"authorization": bearer}, secure=True).status_code == 200
