@@ -76,7 +76,11 @@ class Caller(threading.Thread):
                 answer = self.line.getresponse()
                 told = answer.read()
                 if answer.status < 500 and answer.status != 429:
-                    return answer.status, dict(answer.getheaders()), json.loads(told) if told else None
+                    return (
+                        answer.status,
+                        {name.lower(): value for name, value in answer.getheaders()},
+                        json.loads(told) if told else None,
+                    )
                 self.seen.again[str(answer.status)] += 1
             except (OSError, http.client.HTTPException) as error:
                 self.seen.again[type(error).__name__] += 1
@@ -120,7 +124,7 @@ class Caller(threading.Thread):
         number = self.dice.randrange(OWN)
         path = f"/bridge/v1/subjects/own{self.number}-{number}/facts/tea"
         status, headers, _ = self.ask("GET", path)
-        match = {"If-Match": headers["ETag"]} if status == 200 else {}
+        match = {"If-Match": headers["etag"]} if status == 200 else {}
         self.turn += 1
         body = {"value": f"drinks tea number {self.turn}", "category": "preference"}
         key = {"Idempotency-Key": f"w-{os.getpid()}-{self.number}-{self.turn}"}
