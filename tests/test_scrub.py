@@ -53,15 +53,15 @@ def hits(folder: Path, words: list[str]) -> dict[str, int]:
     """How often any of the words stands in the data files and in the log."""
     told("CHECKPOINT")
     found = {"data": 0, "log": 0}
-    for path in folder.rglob("*"):
-        part = path.relative_to(folder).parts[0]
-        if part not in ("base", "global", "pg_wal") or not path.is_file():
+    own = f"base/{asked('SELECT oid FROM pg_database WHERE datname = current_database()')}"
+    for path in [path for part in (own, "global", "pg_wal") for path in (folder / part).rglob("*")]:
+        if not path.is_file():
             continue
         try:
             held = path.read_bytes()
         except FileNotFoundError:
             continue
-        found["log" if part == "pg_wal" else "data"] += sum(held.count(word.encode()) for word in words)
+        found["log" if "pg_wal" in path.parts else "data"] += sum(held.count(word.encode()) for word in words)
     return found
 
 
@@ -115,11 +115,9 @@ def test_erased_values_are_gone_from_data_files_and_log(closed: int, all_: int, 
 
 def test_a_large_table_is_vacuumed_and_said_to_be(server: Path) -> None:
     customer("alice", 3)
-    done = scrub.scrub(up_to_mb=-1)
-    assert done.rewritten == []
-    assert "memory_portal_memoryfact" in done.vacuumed
     out = StringIO()
-    call_command("scrub", "--up-to-mb", "0", stdout=out)
+    call_command("scrub", "--up-to-mb", "-1", stdout=out)
+    assert "0 tables rewritten" in out.getvalue()
     assert "memory_portal_memoryfact: vacuumed only" in out.getvalue()
     out = StringIO()
     call_command("scrub", "--all", stdout=out)
