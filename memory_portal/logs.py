@@ -109,6 +109,7 @@ EVENTS: Mapping[str, Mapping[str, Shape]] = {
     "task_ended": {"seconds": number},
     "task_failed": {"seconds": number},
     "check_failed": {"check": code},
+    "work_paused": {},
 }
 """Every event this product logs, and what each may say beside ALWAYS."""
 

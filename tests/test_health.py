@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from agent_bridge import tasks, vitals
 from agent_bridge.models import Heartbeat
+from memory_portal.models import MemoryFact
 from tests.live import free_port
+from tests.people import Person
 
 pytestmark = pytest.mark.django_db
 
@@ -101,3 +105,11 @@ def test_a_mailbox_of_files_that_is_gone_is_told(
 ) -> None:
     monkeypatch.setitem(vitals.app.conf, "broker_transport_options", {"data_folder_out": str(tmp_path / "gone")})
     assert client.get("/readyz").json()["checks"]["broker"] == "unreachable"
+
+
+def test_without_a_broker_what_is_over_is_erased_all_the_same(client: Client, alice: Person) -> None:
+    fact = alice.fact("tea", "Green tea")
+    MemoryFact.objects.filter(pk=fact.id).update(expires_at=timezone.now())
+    call_command("work_jobs", until_empty=True, stdout=StringIO())
+    assert not MemoryFact.objects.filter(pk=fact.id).exists()
+    assert client.get("/readyz").json()["checks"]["sweeper"] == "ok"

@@ -4,24 +4,48 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from agent_bridge import batching, imports, jobs, reading, vitals, webhooks
-from memory_portal import store
+from agent_bridge import batching, imports, jobs, reading, tasks, vitals, webhooks
+from agent_bridge.celery import DIGESTS_EVERY, RETENTION_EVERY, SEAL_EVERY
+from memory_portal import logs, store
+
+log = logs.get(__name__)
 
 PAUSE = 1.0
 BATCH_PAUSE = 60.0
+BY_THE_CLOCK = {
+    "retention": (RETENTION_EVERY, tasks.retention),
+    "seal": (SEAL_EVERY, tasks.seal),
+    "digests": (DIGESTS_EVERY, tasks.digests),
+}
+"""What the scheduler rings for elsewhere, but for the nightly scrub."""
+
+
+class Clock:
+    """What the scheduler does elsewhere: remembers when a thing was done last. The first time it is due."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, float] = {}
+
+    def due(self, name: str, every: float) -> bool:
+        now = time.monotonic()
+        if name in self.last and now - self.last[name] < every:
+            return False
+        self.last[name] = now
+        return True
 
 
 class Command(BaseCommand):
     help = (
-        "Does the worker's work in this process, with no broker: conversations, imports, webhooks. "
+        "Does the worker's work in this process, with no broker: conversations, imports, webhooks, retention. "
         "Stops after the current one on SIGTERM or Ctrl-C."
     )
 
@@ -33,20 +57,32 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
         store.check_copy(timezone.now())
-        ran = 0
+        ran, clock = 0, Clock()
         while not stopped.is_set():
-            jobs.sweep(timezone.now(), ring_bells=False)
-            vitals.beat(vitals.SWEEP, timezone.now())
-            if settings.MESSAGE_BATCHES:
-                ran += batching.collect()
-                batching.send()
-            else:
-                ran += reading.drain(stop=stopped.is_set)
-            imports.sweep(timezone.now(), ring_bells=False)
-            imports.drain(stop=stopped.is_set)
-            webhooks.deliver_due()
+            try:
+                ran += self.once(stopped, clock)
+            except (OperationalError, InterfaceError) as error:  # It is away: so are the jobs, and nothing is lost.
+                log.error("work_paused", **logs.of_error(error))
             if until_empty:
                 break
             close_old_connections()
             stopped.wait(BATCH_PAUSE if settings.MESSAGE_BATCHES else PAUSE)
         self.stdout.write(f"{ran} conversations read")
+
+    def once(self, stopped: threading.Event, clock: Clock) -> int:
+        """Everything that is due now; how many conversations were read."""
+        ran = 0
+        jobs.sweep(timezone.now(), ring_bells=False)
+        vitals.beat(vitals.SWEEP, timezone.now())
+        if settings.MESSAGE_BATCHES:
+            ran += batching.collect()
+            batching.send()
+        else:
+            ran += reading.drain(stop=stopped.is_set)
+        imports.sweep(timezone.now(), ring_bells=False)
+        imports.drain(stop=stopped.is_set)
+        webhooks.deliver_due()
+        for name, (every, task) in BY_THE_CLOCK.items():
+            if clock.due(name, every):
+                task()
+        return ran
