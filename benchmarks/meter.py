@@ -6,6 +6,7 @@ a machine that does something else as well, though no figure of one run may be c
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Took:
     def percentile(self, part: float) -> float:
         """In milliseconds."""
         ordered = sorted(self.waits)
+        if not ordered:
+            return math.nan
         return ordered[min(len(ordered) - 1, int(part * len(ordered)))] * 1e3
 
 

@@ -52,6 +52,8 @@ def times(value: float) -> str:
 
 def compared(results: Mapping[str, Result], limit: str, skipped: Mapping[str, str]) -> str:
     """Each contestant's CPU and waits, beside the limit's."""
+    if not results:
+        return "Not measured in this run.\n"
     least = results.get(limit)
     rows: list[Sequence[object]] = [
         (
