@@ -46,6 +46,10 @@ def ratio(one: Result | None, other: Result | None) -> float:
     return one.cpu_us / other.cpu_us if one and other else math.nan
 
 
+def plain(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
 def times(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:,.2f}x" if value < 100 else f"{value:,.0f}x"
 
@@ -57,7 +61,7 @@ def compared(results: Mapping[str, Result], limit: str, skipped: Mapping[str, st
     least = results.get(limit)
     rows: list[Sequence[object]] = [
         (
-            name, us(one), times(ratio(one, least)), f"{one.wait(0.5):.2f}", f"{one.wait(0.99):.2f}", f"{one.rate:,.0f}",
+            name, us(one), times(ratio(one, least)), plain(one.wait(0.5)), plain(one.wait(0.99)), f"{one.rate:,.0f}",
         )
         for name, one in sorted(results.items(), key=lambda item: item[1].cpu_us)
     ]  # fmt: skip
