@@ -66,7 +66,8 @@ def test_staff_names_are_not_told_apart_by_time(alice: Person, figure: Figure, s
             Client().post("/admin/login/", {"username": name, "password": "wrong"})
             times.append(time.perf_counter() - began)
     gap = abs(min(took["boss"]) - min(took["nobody"])) * 1000
-    assert gap < 0.2 * 1000 * min(took["boss"]) + 10, "as much hashing for a name that is not there"
+    # Hashing is nearly all of it, so without it the gap would be as large as the whole; a busy machine spreads the rest.
+    assert gap < 0.5 * 1000 * min(took["boss"]), "as much hashing for a name that is not there"
     figure(
         "W10",
         f"staff sign-in, known and unknown name: {gap:.1f} ms apart of {1000 * statistics.median(took['boss']):.0f}",
