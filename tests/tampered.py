@@ -121,6 +121,7 @@ EDITS: dict[str, tuple[str, Callable[[], None]]] = {
     "one of its own making, at the end": ("inserted", insert(", seq, prev, mac", ", 5, prev, mac")),
     "one of its own making, at a place that is taken": ("inserted", insert(", seq, prev, mac", ", 4, prev, mac")),
     "one in no trail": ("inserted", insert("", "")),
+    "one in no trail, before all others": ("inserted", insert(", id", ", -7")),
     "one with a digest and no place": ("inserted", insert(", prev, mac", ", prev, mac")),
     "two places": ("reordered", exchange("seq")),
     "two places with their links": ("reordered", exchange("seq", "prev")),

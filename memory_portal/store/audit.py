@@ -1,7 +1,7 @@
 """Whether the events are what was written: every trail, every seal, and what the witness outside the database knows.
 
-In: the time, the witness's file. Out: a Report; nothing is changed. One pass over the events by customer, one by id; memory
-holds one trail and one seal at a time. Imports models and the rooms trail, seals and faults.
+In: the time, the witness's file. Out: a Report; nothing is changed. One pass over the events by customer, with one trail
+in memory at a time; one over all of them in the database itself, by seal. Imports models and the rooms trail, seals and faults.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ HEADS = """
 SELECT id, trail_seq, trail_mac, trail_head FROM memory_portal_customer WHERE trail_seq <> 0 OR trail_head IS NOT NULL
 UNION ALL SELECT customer_number, seq, mac, head FROM memory_portal_trailend ORDER BY 1, 2
 """
+COUNTS = "SELECT count(*), count(*) - count(seq), count(*) FILTER (WHERE id > %s) FROM memory_portal_factevent"
+STRAYS = "SELECT id FROM memory_portal_factevent WHERE seq IS NULL AND id > %s ORDER BY id LIMIT 1000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def _fetched(cursor: Any) -> Iterator[Any]:
 
 
 class Tally:
-    """The second pass: events by id beside the seals that cover them."""
+    """The second pass: what the seals say beside what is there."""
 
     def __init__(self, now: datetime, sealed: list[AuditSeal]) -> None:
         self.sealed = [seal for seal in sealed if not seal.until]
@@ -162,30 +164,23 @@ class Tally:
         self.old_to = max((seal.to_id for seal in sealed if seal.sealed_at < over), default=0) if now >= over else LAST
 
     def count(self) -> None:
-        rows = seals.rows(0, LAST)
-        row = next(rows, None)
-        for (_, to), seals_here in groupby(self.sealed, lambda seal: (seal.from_id, seal.to_id)):
-            by_month: dict[date, seals.Sums] = {}
-            while row and row.id <= to:
-                by_month.setdefault(row.month.date(), seals.Sums()).add(row)
-                self._one(row)
-                row = next(rows, None)
-            self._compare(list(seals_here), by_month)
-        while row:
-            self.unsealed += 1
-            self._one(row)
-            row = next(rows, None)
-
-    def _one(self, row: seals.Row) -> None:
-        self.events += 1
-        if row.seq is None:
-            self.older += 1
-            if row.id > self.old_to:
-                self.faults.append(Fault(Edit.INSERTED, f"event {row.id}, which is of no trail"))
+        by_start = {start: list(some) for start, some in groupby(self.sealed, lambda seal: seal.from_id + 1)}
+        starts, last = sorted(by_start), max((seal.to_id for seal in self.sealed), default=0)
+        found = {number: list(some) for number, some in groupby(seals.sums(starts, -LAST, last), itemgetter(0))}
+        for one in found.pop(0, []):
+            self.faults.append(Fault(Edit.INSERTED, f"{one.events} events before the first that a seal knows"))
+        for number, start in enumerate(starts, 1):
+            self._compare(by_start[start], {one.month: one for one in found.get(number, [])})
+        with connection.cursor() as cursor:
+            cursor.execute(COUNTS, [last])
+            self.events, self.older, self.unsealed = cursor.fetchone()
+            cursor.execute(STRAYS, [self.old_to])
+            strays = [Fault(Edit.INSERTED, f"event {pk}, which is of no trail") for (pk,) in cursor.fetchall()]
+        self.faults += strays
 
     def _compare(self, here: list[AuditSeal], by_month: dict[date, seals.Sums]) -> None:
         for seal in here:
-            held = by_month.pop(seal.month, seals.Sums())
+            held = by_month.pop(seal.month, seals.Sums(0, seal.month, 0, 0, 0, b""))
             if not self._was_dropped(seal):
                 self._differ(seal, held)
             elif held.events:
@@ -205,7 +200,7 @@ class Tally:
 
     def _differ(self, seal: AuditSeal, held: seals.Sums) -> None:
         self.fewer_trails += seal.trails - held.trails
-        if held.are(seal):
+        if held[2:] == (seal.events, seal.chained, seal.trails, bytes(seal.digest)):
             return
         more = held.events - seal.events
         edit = Edit.INSERTED if more > 0 else Edit.DELETED if more < 0 else Edit.CHANGED

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
@@ -202,7 +202,9 @@ def _load(desk: Desk) -> None:
         never_words=tuple(customer.never_words),
         consents=frozenset(customer.consents.filter(withdrawn_at=None).values_list("purpose", flat=True)),
         region=customer.region,
-        new_today=customer.events.filter(kind__in=(EventKind.LEARNED, EventKind.ADDED), at__gte=midnight)
+        # With both ends PostgreSQL looks into one month.
+        new_today=customer.events.filter(at__gte=midnight, at__lt=midnight + timedelta(days=1))
+        .filter(kind__in=(EventKind.LEARNED, EventKind.ADDED))
         .exclude(actor_kind=ActorKind.CUSTOMER)
         .count(),
         cleared_at=customer.cleared_at,

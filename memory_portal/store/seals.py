@@ -7,14 +7,11 @@ Imports models, trail and months.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -49,49 +46,37 @@ OVER = """
 SELECT NOT EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x::text::bigint < %s)
 """
 
+STEP = """
+SELECT max(id), count(*)
+FROM (SELECT id FROM memory_portal_factevent WHERE id > %s AND id <= %s ORDER BY id LIMIT %s) AS next
+"""
 # What is older than the trails has no digest of its own; here the database makes one.
-ROWS = """
-SELECT id, coalesce(xid, -1), seq, coalesce(mac, sha256(convert_to(jsonb_build_array(
+SUMS = """
+SELECT width_bucket(id, %s::bigint[]), (date_trunc('month', at, 'UTC') AT TIME ZONE 'UTC')::date,
+    count(*), count(seq), count(*) FILTER (WHERE seq = 1),
+    sha256(string_agg(int8send(id) || int8send(coalesce(xid, -1)) || coalesce(mac, sha256(convert_to(jsonb_build_array(
         customer_id, at AT TIME ZONE 'UTC', kind, fact_id, key, category, code, actor_kind, actor_id, agent
-    )::text, 'UTF8'))), date_trunc('month', at, 'UTC') AT TIME ZONE 'UTC'
-FROM memory_portal_factevent WHERE id > %s AND id <= %s ORDER BY id
+    )::text, 'UTF8'))), ''::bytea ORDER BY id))
+FROM memory_portal_factevent WHERE id > %s AND id <= %s GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
-class Row(NamedTuple):
-    id: int
-    xid: int
-    seq: int | None
-    mac: bytes
-    month: datetime
+class Sums(NamedTuple):
+    """What a seal says of the events of one month in one range of ids."""
+
+    batch: int
+    month: date
+    events: int
+    chained: int
+    trails: int
+    digest: bytes
 
 
-@dataclass
-class Sums:
-    """What a seal says of some events."""
-
-    events: int = 0
-    chained: int = 0
-    trails: int = 0
-    sha: Any = field(default_factory=hashlib.sha256)
-
-    def add(self, row: Row) -> None:
-        self.events += 1
-        self.chained += row.seq is not None
-        self.trails += row.seq == 1
-        self.sha.update(struct.pack(">qq", row.id, row.xid) + row.mac)
-
-    def are(self, seal: AuditSeal) -> bool:
-        said = (seal.events, seal.chained, seal.trails, bytes(seal.digest))
-        return said == (self.events, self.chained, self.trails, self.sha.digest())
-
-
-def rows(after: int, to: int) -> Iterator[Row]:
-    """Events by id; within a transaction."""
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(ROWS, [after, to])
-        while found := cursor.fetchmany(5_000):
-            yield from map(Row._make, found)
+def sums(starts: list[int], after: int, to: int) -> list[Sums]:
+    """Of ids after `after`, up to `to`. `batch` is 1 from the first of `starts` on, 2 from the second, and 0 before them."""
+    with connection.cursor() as cursor:
+        cursor.execute(SUMS, [starts, after, to])
+        return [Sums(*row) for row in cursor.fetchall()]
 
 
 def seal_text(seal: AuditSeal, before: bytes) -> bytes:
@@ -164,27 +149,16 @@ def _reach(cursor: Any, pause: Callable[[], None]) -> int:
 
 def _seal_to(reach: int, now: datetime) -> None:
     after = AuditSeal.objects.aggregate(Max("to_id"))["to_id__max"] or 0
-    by_month: dict[date, Sums] = {}
-    for count, row in enumerate(rows(after, reach), 1):
-        by_month.setdefault(row.month.date(), Sums()).add(row)
-        if count % CHUNK == 0:
-            _seal(by_month, after, row.id, now)
-            after, by_month = row.id, {}
-    _seal(by_month, after, reach, now)
-
-
-def _seal(by_month: dict[date, Sums], after: int, to: int, now: datetime) -> None:
-    for month, sums in sorted(by_month.items()):
-        _write(
-            sealed_at=now,
-            from_id=after,
-            to_id=to,
-            month=month,
-            events=sums.events,
-            chained=sums.chained,
-            trails=sums.trails,
-            digest=sums.sha.digest(),
-        )
+    while after < reach:
+        with connection.cursor() as cursor:
+            cursor.execute(STEP, [after, reach, CHUNK])
+            last, count = cursor.fetchone()
+        to = last if count == CHUNK else reach
+        for one in sums([after + 1], after, to):
+            told = one._asdict()
+            del told["batch"]
+            _write(sealed_at=now, from_id=after, to_id=to, **told)
+        after = to
 
 
 def tend_months(now: datetime) -> dict[str, list[str]]:
