@@ -84,4 +84,5 @@ class Probes:
             return self.get_response(request)
         response = probe(request) if request.method in ("GET", "HEAD") else HttpResponseNotAllowed(["GET", "HEAD"])
         response["Cache-Control"] = "no-store"
+        response.is_probe = True  # type: ignore[attr-defined]  # asked every few seconds: neither counted nor logged
         return response

@@ -44,6 +44,8 @@ def named(offered: str) -> str:
 
 
 def told(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+    if getattr(response, "is_probe", False):
+        return
     match = request.resolver_match
     route = (match.view_name if match else "") or NO_ROUTE
     problem = str(getattr(response, "problem", ""))

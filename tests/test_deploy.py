@@ -85,6 +85,7 @@ def test_secrets_are_made_once_differ_and_are_nobody_elses(tmp_path: Path) -> No
         made = {path.name: path.read_text() for path in (tmp_path / "s").iterdir()}
     assert set(made) == set(compose()["secrets"])
     assert len({text for name, text in made.items() if not name.endswith("_url")}) == 10
+    assert min(len(text) for name, text in made.items() if not name.endswith("_url")) >= 50, "Django asks for 50"
     assert (tmp_path / "s").stat().st_mode & 0o077 == 0
 
 

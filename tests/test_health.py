@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from agent_bridge import tasks, vitals
 from agent_bridge.models import Heartbeat
+from memory_portal import metrics
 from memory_portal.models import MemoryFact
 from tests.live import free_port
 from tests.people import Person
@@ -49,6 +51,18 @@ def test_everything_well_is_ready(client: Client, swept: None) -> None:
         "status": "ready",
         "checks": {"database": "ok", "migrations": "ok", "broker": "ok", "sweeper": "ok"},
     }
+
+
+def test_probes_are_neither_counted_nor_logged(client: Client, settings: Settings, caplog: Any, swept: None) -> None:
+    settings.LOG_REQUESTS = True
+    caplog.set_level(logging.INFO)
+    before = metrics.page()
+    for path in ("/healthz", "/readyz", "/metrics"):
+        client.get(path)
+    assert "'request'" not in caplog.text
+    assert [line for line in metrics.page().splitlines() if line.startswith(b"portal_requests")] == [
+        line for line in before.splitlines() if line.startswith(b"portal_requests")
+    ]
 
 
 def test_alive_asks_the_database_nothing(client: Client, django_assert_num_queries: Any) -> None:
