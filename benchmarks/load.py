@@ -151,6 +151,7 @@ class Site:
 
     def __init__(self, server: ground.Server) -> None:
         self.server, self.port, self.processes = server, ground.free_port(), {}  # type: ignore[var-annotated]
+        self.ended: Counter[str] = Counter()
         self.environment = {
             **os.environ, "DATABASE_URL": server.url, "VAR_DIR": str(ground.VAR.parent), "LOG_LEVEL": "ERROR", "EXTRACTOR": "explicit",
             "EXTRACTION_DEBOUNCE": "0", "EXTRACTION_LEASE": "10", "BRIDGE_CALLS": "2000000000", "BRIDGE_CALLS_PER_KEY": "2000000000",
@@ -180,6 +181,13 @@ class Site:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def tend(self) -> None:
+        """As whoever supervises processes does: what ended by itself is started again."""
+        for name, process in list(self.processes.items()):
+            if process.poll() is not None:
+                self.ended[name] += 1
+                self.start(name)
 
     def memory(self) -> dict[str, int]:
         return {name: meter.memory([process.pid]) for name, process in self.processes.items()}
@@ -250,6 +258,7 @@ def loaded(server: ground.Server, seconds: float, customers: int, part: float) -
                 _, fault = plan.pop(0)
                 faults.append((round(passed), fault))
                 strike(fault, site, server, customers, store, timezone)
+            site.tend()
             memory.append((round(passed), site.memory()))
             over.wait(min(5.0, seconds / 40))
         over.set()
@@ -381,7 +390,7 @@ Written by `python -m benchmarks.load`; not by hand. {minutes:g} minutes of mixe
 
 A caller's wait includes its turn: what could not be sent in time because the call before was not answered counts as waiting. A read is
 wrong when it is not that customer's eight facts with the rules first; a write, when what was acknowledged is not read back; a
-conversation is lost when its job is neither done nor waiting its turn. Where many wait, the one worker was too slow for this machine.
+conversation is lost when its job is neither done nor waiting its turn. Where many wait, the one worker was too slow or was away.
 
 {waits}
 Memory that nobody else shares (Pss), of web (two processes and their supervisor) and worker:
