@@ -61,12 +61,12 @@ EXPORT_SIGNING_KEY = secret("EXPORT_SIGNING_KEY")
 EXPORT_SIGNING_KEY_FALLBACKS = env.list("EXPORT_SIGNING_KEY_FALLBACKS", default=[])
 LEDGER_KEY = secret("LEDGER_KEY")
 LEDGER_KEY_FALLBACKS = env.list("LEDGER_KEY_FALLBACKS", default=[])
-if PRODUCTION and len({SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY, LEDGER_KEY}) < 5:
-    raise ImproperlyConfigured(
-        "SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY and LEDGER_KEY must be five different secrets"
-    )
 AUDIT_KEY = secret("AUDIT_KEY")
 AUDIT_KEY_FALLBACKS = env.list("AUDIT_KEY_FALLBACKS", default=[])  # for as long as events lie under them
+if PRODUCTION and len({SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY, LEDGER_KEY, AUDIT_KEY}) < 6:
+    raise ImproperlyConfigured(
+        "SECRET_KEY, TOMBSTONE_KEY, AGENT_KEY_PEPPER, EXPORT_SIGNING_KEY, LEDGER_KEY and AUDIT_KEY must be six different secrets"
+    )
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 if PRODUCTION and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
