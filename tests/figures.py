@@ -1,7 +1,7 @@
 """Each requirement has a test that says its figure; `make check` gathers them in docs/results.md.
 
 A test takes the fixture `figure` and calls `figure("R2", "1,000 agent writes: 0 overwrote")`. The row must stand in ROWS. Where
-RESULTS names a file, the figures of the tests that passed are written there, and a row without one fails a run that skipped nothing.
+RESULTS names a file, the figures of the tests that passed are written there, and a row without one fails a whole run.
 """
 
 from __future__ import annotations
