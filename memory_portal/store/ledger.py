@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,19 @@ def unsealed(sealed: bytes) -> str:
         return ""
 
 
+_again: ContextVar[ErasureLedger | None] = ContextVar("memory_portal_ledger", default=None)
+
+
+@contextmanager
+def doing_again(row: ErasureLedger) -> Iterator[None]:
+    """What is forgotten in here is what this row says, and leaves no row of its own."""
+    token = _again.set(row)
+    try:
+        yield
+    finally:
+        _again.reset(token)
+
+
 # --- noting, inside -----------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +97,9 @@ def note(
 ) -> None:
     """Note what is being forgotten, in the transaction that forgets it: one row a fact, or one for all of the customer."""
     erased = kind is Noted.ERASED
+    if (again := _again.get()) is not None:  # It has its line already, which the replay writes.
+        again.sealed_subject = _box().encrypt(customer.subject_id.encode()) if erased else None
+        return
     rows = [
         ErasureLedger(
             kind=kind,

@@ -33,13 +33,13 @@ def replay(*, now: datetime) -> dict[str, int]:
     done: Counter[str] = Counter()
     missing = ledger.unknown(now)
     if missing:
-        with connection.cursor() as cursor:  # New lines must not take the numbers of those that come.
+        with connection.cursor() as cursor:  # What comes after must not take the numbers of these.
             cursor.execute(GO_ON, [max(ledger.outside())])
         Session.objects.all().delete()
         Ticket.objects.all().delete()
     for said in missing:
         row = ledger.entry(said)
-        with transaction.atomic():
+        with transaction.atomic(), ledger.doing_again(row):
             done["done"] += _again(row)
             row.save(force_insert=True)
         done[row.kind] += 1

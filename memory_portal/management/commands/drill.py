@@ -6,8 +6,10 @@ Nothing of the live database is changed. Any promise that does not hold ends it 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from argparse import ArgumentParser
 from pathlib import Path
@@ -15,7 +17,6 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
@@ -23,6 +24,32 @@ from memory_portal import backups
 from memory_portal.management.commands.restore import restored
 
 COUNTED = ("customer", "memoryfact", "factrevision", "proposal", "tombstone", "consent", "factevent", "erasureledger")
+
+
+class Copy:
+    """The restored database, tried out with a copy of the ledger and without a witness: the live site's files are not touched."""
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        ledger = folder / "ledger.jsonl"
+        if settings.ERASURE_LEDGER.exists():
+            shutil.copyfile(settings.ERASURE_LEDGER, ledger)
+        files = {"ERASURE_LEDGER": str(ledger), "AUDIT_WITNESS": str(folder / "witness.jsonl")}
+        self.environment = {**os.environ, **files, "DATABASE_URL": backups.url(target)}
+
+    def run(self, *command: str) -> bool:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, *command],
+            cwd=settings.BASE_DIR,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        return done.returncode == 0
+
+    def opens(self) -> bool:
+        return self.run("-c", "import memory_portal.wsgi")
 
 
 class Command(BaseCommand):
@@ -40,7 +67,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         try:
             self.say(f"restored, as it was at {made}")
-            self.try_out(target)
+            with tempfile.TemporaryDirectory() as folder:
+                self.try_out(Copy(target, Path(folder)))
         finally:
             backups.drop_database(backups.conninfo(connection.settings_dict), name)
         self.say("the drill held")
@@ -48,43 +76,23 @@ class Command(BaseCommand):
     def say(self, what: str) -> None:
         self.stdout.write(f"{time.monotonic() - self.began:7.1f} s  {what}")
 
-    def try_out(self, target: str) -> None:
-        old = not run(target, "manage.py", "replay_erasures", "--check")
-        if old:
-            self.must(not opens(target), "refuses to serve before the replay")
-        else:
+    def try_out(self, copy: Copy) -> None:
+        if copy.run("manage.py", "replay_erasures", "--check"):
             self.say("nothing was forgotten since the copy")
-        self.must(run(target, "manage.py", "migrate", "--verbosity", "0"), "migrated")
-        self.must(
-            run(target, "manage.py", "replay_erasures"), "everything erased since is erased again, 0 accounts left"
-        )
-        if "verify_audit" in get_commands():
-            self.must(run(target, "manage.py", "verify_audit"), "the events are as they were written")
-        self.must(opens(target), "serves")
+        else:
+            self.must(not copy.opens(), "refuses to serve before the replay")
+        self.must(copy.run("manage.py", "migrate", "--verbosity", "0"), "migrated")
+        self.must(copy.run("manage.py", "replay_erasures"), "everything erased since is erased again, 0 accounts left")
+        self.must(copy.run("manage.py", "verify_audit"), "the events are as they were written")
+        self.must(copy.opens(), "serves")
         for table in COUNTED:
-            there, here = count(target, table), count(backups.conninfo(connection.settings_dict), table)
+            there, here = count(copy.target, table), count(backups.conninfo(connection.settings_dict), table)
             self.say(f"{there} of {here} rows of {table}")
 
     def must(self, held: bool, what: str) -> None:
         if not held:
             raise CommandError(f"this did not hold: {what}")
         self.say(what)
-
-
-def run(target: str, *command: str) -> bool:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, *command],
-        cwd=settings.BASE_DIR,
-        env={**os.environ, "DATABASE_URL": backups.url(target)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-    return done.returncode == 0
-
-
-def opens(target: str) -> bool:
-    return run(target, "-c", "import memory_portal.wsgi")
 
 
 def count(target: str, table: str) -> int:
