@@ -62,7 +62,9 @@ def test_a_foreign_host_and_plain_http_go_the_sites_own_way(agent: Agent, settin
     assert (foreign.status_code, foreign.json()["code"]) == (400, "bad_request")
     assert "Content-Security-Policy" in foreign
     settings.SECURE_SSL_REDIRECT = True
-    assert agent().get(CONTEXT).status_code == 301
+    plain_http = agent().get(CONTEXT)
+    assert (plain_http.status_code, plain_http.json()["code"]) == (400, "https_required")
+    assert "Content-Security-Policy" in plain_http
     assert agent().get(CONTEXT, secure=True).status_code == 200
 
 
