@@ -92,6 +92,7 @@ class Copy:
 
 def test_each_way_of_forgetting_leaves_a_line_outside_and_none_says_what_it_was() -> None:
     pk = customer("alice-canary", "seat", "meal", "drink")
+    store.forget(pk, [], CUSTOMER, now=NOW)
     store.forget(pk, [fact(pk, "seat"), fact(pk, "meal")], CUSTOMER, now=NOW)
     store.give_consent(pk, CUSTOMER, now=NOW, channel="portal", language="en")
     store.withdraw_consent(pk, CUSTOMER, now=NOW)
