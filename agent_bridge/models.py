@@ -70,7 +70,11 @@ class ExtractionJob(models.Model):
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, db_default=0, help_text=_("Of all tries, at the prices of their day.")
+        max_digits=12,
+        decimal_places=6,
+        default=0,
+        db_default=0,
+        help_text=_("Of all tries, at the prices of their day."),
     )
     batch = models.CharField(
         max_length=64, blank=True, db_default="", help_text=_("The provider's batch that it waits for.")
