@@ -59,6 +59,7 @@ def test_a_new_customer_comes_in_and_is_made_once(agent: Agent) -> None:
     assert "Continue as Alice" in page.content.decode()
     assert browser.post(way).headers["Location"] == "/"
     assert "What we remember about you" in browser.get("/").content.decode()
+    assert "by a link that the shop sent you" in browser.get("/activity/").content.decode()
     browser.post(path(made(client)))
     customer = Customer.objects.get()
     assert (customer.subject_id, customer.profile, customer.display_name) == ("alice", "airline", "Alice")

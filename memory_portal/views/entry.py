@@ -118,7 +118,9 @@ def enter(request: HttpRequest, token: str) -> HttpResponse:
     request.session.flush()  # nothing of who was here before
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     record_authentication(request, user, "handoff")
-    store.note(door.customer_id, EventKind.SIGNED_IN, store.Actor(ActorKind.CUSTOMER, str(door.customer_id)), now=now)
+    came = store.Actor(ActorKind.CUSTOMER, str(door.customer_id))
+    # Whoever has the host's key can make such a link: the customer sees that it was one.
+    store.note(door.customer_id, EventKind.SIGNED_IN, came, now=now, code="handoff")
     response: HttpResponse = redirect(door.next)
     if door.language:
         remember_language(response, door.language)
