@@ -51,6 +51,7 @@ def furnish(who: Person) -> None:
     )
     who.says("newsletter", "Wants the weekly offers again", ago=0, quote="Do send me the offers again.", **more)
     store.choose(who.pk, {"never_words": ["lottery", "my ex"]}, who.actor, now=now)
+    who.sees()  # what was said of these acts is read
 
 
 Scene = Callable[[Page, Person], None]
