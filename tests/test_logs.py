@@ -457,7 +457,7 @@ def test_an_event_keeps_what_fits_and_loses_the_rest(quiet: Callable[[], dict[st
 
 
 def test_of_a_library_stay_its_place_and_the_kind_of_error(quiet: Callable[[], dict[str, Any]]) -> None:
-    library = logging.getLogger("some.library")
+    library = logging.getLogger("some.package")
     try:
         raise ValueError(CANARY)
     except ValueError:
@@ -465,7 +465,7 @@ def test_of_a_library_stay_its_place_and_the_kind_of_error(quiet: Callable[[], d
     line = quiet()
     assert {
         "event": "library",
-        "logger": "some.library",
+        "logger": "some.package",
         "level": "error",
         "error": "ValueError",
     }.items() <= line.items()

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from memory_portal import store
-from memory_portal.admin.tables import EXACT, customers_named
+from memory_portal.admin.tables import Searched, customers_named
 from memory_portal.enums import Channel, ExtensionReason, Regime, RequestKind, RequestOutcome
 from memory_portal.models import Customer, PrivacyRequest
 from memory_portal.staff.tables import MadeOnce
@@ -98,11 +98,10 @@ class ExtendForm(forms.Form):
 
 
 @admin.register(PrivacyRequest)
-class PrivacyRequestAdmin(MadeOnce):
+class PrivacyRequestAdmin(Searched, MadeOnce):
     made_by = NewRequest
     list_display = ("id", "kind", "regime", "who", "received_at", "answer_by", "state")
     list_filter = (Answered,)
-    search_help_text = EXACT
     fields = readonly_fields = (
         "kind", "regime", "channel", "received_at", "acknowledged_at", "asked_back_at", "paused_days", "extended_at",
         "extension_reason", "answered_at", "outcome", "staff_id",
@@ -113,16 +112,6 @@ class PrivacyRequestAdmin(MadeOnce):
 
     def has_delete_permission(self, request: HttpRequest, obj: PrivacyRequest | None = None) -> bool:
         return False  # The sweep does it, 24 months after the answer.
-
-    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("customer__subject_id",)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term:
-            return queryset, False
-        return queryset.filter(customer__in=customers_named(search_term)), False
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return ("-answered_at",) if request.GET.get("state") == "answered" else ("received_at",)

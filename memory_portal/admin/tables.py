@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from memory_portal.models import Consent, Customer, FactEvent, FactRead, MemoryFact, Proposal, Tombstone
-from memory_portal.staff.tables import ReadOnly
+from memory_portal.staff.tables import ReadOnly, Table
 
 MASK = "•••••"
 EXACT = _("Exact customer id or e-mail address")
@@ -29,11 +29,10 @@ def customers_named(term: str) -> list[int]:
     return sorted({*by_id.values_list("pk", flat=True), *by_address.values_list("pk", flat=True)})
 
 
-class OfOneCustomer(ReadOnly):
-    """Searched by exact subject id or e-mail of the customer, never by what a fact says."""
+class Searched(Table):
+    """By exact subject id or e-mail of the customer, never by what a fact says."""
 
     search_help_text = EXACT
-    newest_first: tuple[str, ...] = ("-id",)
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return ("customer__subject_id",)
@@ -44,6 +43,12 @@ class OfOneCustomer(ReadOnly):
         if not search_term:
             return queryset, False
         return queryset.filter(customer__in=customers_named(search_term)), False
+
+
+class OfOneCustomer(Searched, ReadOnly):
+    """Rows that one customer has many of."""
+
+    newest_first: tuple[str, ...] = ("-id",)
 
     def offered(self, request: HttpRequest) -> set[str]:
         return super().offered(request) | {"customer"}
