@@ -41,6 +41,7 @@ class Front:
         self.headers: dict[bool, Mapping[str, str]] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        translation.activate(settings.LANGUAGE_CODE)  # the thread's last visitor may have spoken another one
         if not request.path_info.startswith(HERE) or request.path_info == PEOPLE:
             return self.get_response(request)
         secure = request.is_secure()
@@ -50,7 +51,6 @@ class Front:
             request.get_host()
         except DisallowedHost:
             return self.get_response(request)
-        translation.activate(settings.LANGUAGE_CODE)  # the thread's last visitor may have spoken another one
         request.resolver_match = found = addresses().resolve(request.path_info)
         response: HttpResponse = found.func(request, *found.args, **found.kwargs)
         for name, value in self.fixed(request, secure).items():

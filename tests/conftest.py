@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, override_settings
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import DjangoDbBlocker, Settings
 
 from agent_bridge import auth
@@ -46,6 +47,13 @@ def agent(db: None) -> Callable[..., Client]:
 def limits_of_this_process() -> Iterator[None]:
     """Tries are counted in memory here: the site counts them in a table, which tests without a database lack."""
     with override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def language_of_this_test() -> Iterator[None]:
+    """A page read in another language leaves its thread speaking it; the next test begins in the site's own."""
+    with translation.override(settings.LANGUAGE_CODE):
         yield
 
 

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import InterfaceError, OperationalError
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
+from django.utils.translation import get_language, override
 
 from agent_bridge import wire
+from agent_bridge.front import Front
 from tests.people import Person
 
 pytestmark = pytest.mark.django_db
@@ -59,12 +62,24 @@ def test_a_session_that_cannot_be_saved_for_want_of_a_database_is_no_bad_request
 def test_the_page_of_an_absent_database_asks_it_nothing_and_speaks_the_readers_language(
     alice: Person, django_assert_num_queries: Any
 ) -> None:
-    from django.utils.translation import override
-
     with django_assert_num_queries(0), override("de"):
         page = served("/", OperationalError(WORDS)).content.decode()
     assert '<html lang="de" dir="ltr">' in page
     assert "Gerade nicht erreichbar" in page
+
+
+@pytest.mark.parametrize("path", ["/", "/bridge/v1/no-such-thing"])
+def test_nobody_is_answered_in_the_language_of_the_threads_last_visitor(path: str) -> None:
+    heard = []
+
+    def breaks_early(request: Any) -> HttpResponse:
+        heard.append(get_language())
+        return HttpResponse(status=500)
+
+    with override("de"):
+        Front(breaks_early)(RequestFactory().get(path))
+        assert get_language() == "en"
+    assert heard == (["en"] if path == "/" else [])
 
 
 def test_each_status_has_its_page_and_its_problem(alice: Person, agent: Any) -> None:
