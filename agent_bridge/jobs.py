@@ -355,13 +355,15 @@ def on_withdrawn(
     jobs = ExtractionJob.objects.filter(customer=customer_id)
     if what != "forgotten":
         return jobs.filter(state__in=(*OPEN, JobState.PARKED)).update(**_ended(JobState.DISCARDED, what, now))
-    needles = [_needle(text) for text in texts if text]
+    waiting = list(jobs.exclude(turns=[]).select_for_update())
+    needles = [_needle(text) for text in texts if text] if waiting else []
+    for job in waiting:
+        blanked = [turn | {"text": _blanked(turn["text"], needles)} for turn in job.turns]
+        if blanked != job.turns:
+            job.turns = blanked
+            job.save(update_fields=["turns"])
     if needles:
-        for job in jobs.exclude(turns=[]).select_for_update():
-            blanked = [turn | {"text": _blanked(turn["text"], needles)} for turn in job.turns]
-            if blanked != job.turns:
-                job.turns = blanked
-                job.save(update_fields=["turns"])
+        re.purge()  # `re` keeps the patterns it compiled, and these are the words that were forgotten
     return 0
 
 

@@ -7,6 +7,7 @@ again where it has the right size.
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import time
@@ -88,11 +89,22 @@ INSERT INTO memory_portal_customer (profile, subject_id, display_name, email, re
 SELECT %(profile)s, 'c' || n, '', '', '', 0, 0, decode(md5(n::text), 'hex'), '{}', '{}', '{}', '{}', '{}', now()
 FROM generate_series(%(first)s::int, %(last)s::int) AS n ON CONFLICT DO NOTHING
 """
+WORDS = """
+the a of and with without for in on near always never only prefers likes wants avoids uses needs usually often quiet early late small
+large warm cold fresh light dark window aisle seat room floor hotel flight train morning evening weekend coffee tea bread cheese fish
+rice soup salad vegetarian spicy sweet organic cotton leather wool shoes jacket size medium colour blue green black garden kitchen
+table chair lamp dog cat children family work office holiday lake mountain city store delivery door phone letter invoice card points
+brand budget cheap simple music books sport running swimming cycling photos gifts birthday sister brother neighbour English German
+"""
+TEXT = " ".join(random.Random(9).choices(WORDS.split(), k=2_500))
+"""What facts are cut out of, 24 to 120 characters each: words of the kind that people use, since reading them is part of the work."""
+
 # One fact of everybody after another, so that a customer's rows lie far apart: the worst case for a read.
 FACTS = """
 INSERT INTO memory_portal_memoryfact (customer_id, key, value, category, topics, source_quote, source_session_id, agent, extractor,
     said_at, origin, state, freeze_reason, locked, created_at, updated_at, version, expires_at)
-SELECT c.id, 'fact_' || f, 'v' || f || ' ' || repeat(md5(c.id::text || f), (1 + (c.id + f) %% 4)::int),
+SELECT c.id, 'fact_' || f,
+    'v' || f || ' ' || rtrim(substr(%(text)s::text, (1 + (c.id * 7919 + f * 104729) %% 12000)::int, 24 + ((c.id + f) %% 4)::int * 32)),
     CASE WHEN f < 2 THEN 'constraint' ELSE 'preference' END,
     '{travel,seat}', 'the words of the customer', 'abcdefabcdef', 'agent', '', at, 'extraction',
     'active', '', false, at, at, 1, now() + interval '200 days'
@@ -109,7 +121,7 @@ def fill(connection: psycopg.Connection, customers: int, each: int = FACTS_EACH)
     held = connection.execute("SELECT count(*) FROM memory_portal_customer WHERE profile = %s", [PROFILE]).fetchone()
     first = (held[0] if held else 0) + 1
     if first <= customers:
-        span = {"first": first, "last": customers, "profile": PROFILE}
+        span = {"first": first, "last": customers, "profile": PROFILE, "text": TEXT}
         with connection.transaction():
             connection.execute(CUSTOMERS, span)
             for fact in range(each):
@@ -147,7 +159,7 @@ def aside(connection: psycopg.Connection, customers: int) -> None:
     connection.execute(ROWS, [customers])
     named, theirs = CUSTOMERS.replace("'c' ||", "%(name)s::text ||"), FACTS.replace("'c' ||", "%(name)s::text ||")
     for name, last, facts in (("full", 1, 500), ("x", 1_500, FACTS_EACH)):
-        span = {"name": name, "first": 1, "last": last, "profile": PROFILE}
+        span = {"name": name, "first": 1, "last": last, "profile": PROFILE, "text": TEXT}
         connection.execute(
             "DELETE FROM memory_portal_memoryfact WHERE customer_id IN (SELECT id FROM memory_portal_customer"
             " WHERE subject_id IN (SELECT %s || n FROM generate_series(1, %s::int) AS n))",

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import logging
 import random
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -485,6 +486,10 @@ def test_a_dismissed_question_is_blanked_in_waiting_conversations_too() -> None:
     store.dismiss(pk(), outcome.proposal_id, CUSTOMER, now=NOW)
     job.refresh_from_db()
     assert job.turns[0]["text"] == "…"
+    compiled = [str(pattern) for _, pattern, _ in re._cache]  # type: ignore[attr-defined]  # Python's own, which has no door
+    assert not any("previous" in pattern for pattern in compiled), (
+        "nor are they kept as a pattern they were looked for by"
+    )
 
 
 def test_forgetting_takes_a_question_along_that_was_asked_before_the_fact_was_there() -> None:

@@ -36,10 +36,10 @@ from memory_portal.store.desk import (
     erase_rows,
     forget_rows,
     locked,
-    snapshot,
     withdraw,
 )
 from memory_portal.store.errors import MemoryDisabled, MemoryWriteRejected, NotFound
+from memory_portal.store.holdings import snapshot
 from memory_portal.store.orm import propose, restated, submit, unconsented, write_new, write_over
 from memory_portal.store.sanitise import clean
 from memory_portal.store.types import (
@@ -124,9 +124,8 @@ def forget_session(customer: int, session: str, actor: Actor, *, now: datetime) 
 def clear(customer: Subject | int, actor: Actor, *, now: datetime) -> Receipt:
     """Forget everything: all facts, versions, quotes and suggestions; the purge generation moves, so work in flight is void."""
     with locked(customer, actor, now, create=isinstance(customer, Subject)) as desk:
-        everything = list(MemoryFact.objects.of(desk.customer))  # The expired ones, too.
-        for row in everything:
-            bury(desk, row, TombstoneReason.FORGOTTEN)
+        everything = list(desk.rows.values())
+        bury(desk, everything, TombstoneReason.FORGOTTEN)
         receipt = erase_rows(desk, everything)
         asked = desk.customer.proposals.count()
         desk.customer.proposals.all().delete()
@@ -254,10 +253,10 @@ def dismiss(customer: int, proposal_id: int, actor: Actor, *, now: datetime) -> 
 
 def _drop(desk: Desk, asked: Proposal) -> None:
     if asked.action == ChangeAction.REMEMBER:
-        bury(desk, asked, TombstoneReason.DISMISSED)
+        bury(desk, [asked], TombstoneReason.DISMISSED)
     desk.event(EventKind.DISMISSED, fact_id=asked.fact_id, key=asked.key, code=asked.reason)
     asked.delete()
-    blank(desk, [asked])
+    blank(desk, [asked.value, asked.source_quote])
     transaction.on_commit(forget_texts)
 
 

@@ -91,10 +91,10 @@ def compare(draft: Draft, facts: Sequence[Fact]) -> Verdict:
     (`stronger`), since a weaker category never takes a fact's protection away silently.
     """
     new = read(draft.value)
-    known = [(fact, read(fact.value)) for fact in facts]
-    for fact, old in known:
+    for fact in facts:
         if fact.key == draft.key:
-            return _same(draft, fact) if _equal(old, new) else Replaces(fact)
+            return _same(draft, fact) if _equal(read(fact.value), new) else Replaces(fact)
+    known = [(fact, read(fact.value)) for fact in facts]
     if repeats := [fact for fact, old in known if _equal(old, new) and _one_subject(fact, old, draft, new)]:
         return _same(draft, max(repeats, key=lambda fact: protection(fact.category)))
     for fact, old in known:

@@ -12,37 +12,33 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Q
+from django.db import connection, transaction
 from django.dispatch import Signal
 
 from memory_portal.enums import (
     ActorKind,
     EventKind,
-    FactState,
     Noted,
-    Origin,
     TombstoneReason,
 )
 from memory_portal.models import (
     Customer,
-    FactRevision,
     MemoryFact,
     Proposal,
     Tombstone,
 )
-from memory_portal.store import ledger, trail, wall
+from memory_portal.store import holdings, ledger, trail, wall
 from memory_portal.store import policy as rules
 from memory_portal.store.errors import Conflict, NotFound
+from memory_portal.store.holdings import Rows, snapshot
 from memory_portal.store.sanitise import value_form
 from memory_portal.store.types import (
     Actor,
-    Buried,
     Fact,
     Held,
     Receipt,
@@ -84,9 +80,12 @@ class Desk:
     actor: Actor
     now: datetime
     held: Held
-    rows: dict[int, MemoryFact]
+    rows: Rows
+    asked: bool = True
+    """Whether there may be questions that wait for the customer."""
     touched: bool = False
-    noted: bool = False
+    unwritten: list[trail.Event] = field(default_factory=list)
+    """Events of this transaction that stand in the trail already, and in the table after `enter`."""
     ended: Counter[str] = field(default_factory=Counter)
     """What had reached its end by itself and was erased on the way in, by table."""
 
@@ -109,8 +108,7 @@ class Desk:
     ) -> None:
         actor = actor or self.actor
         self.touched = True
-        self.noted = True
-        trail.add(
+        happened = trail.follow(
             self.customer,
             at=self.now,
             kind=kind,
@@ -122,6 +120,14 @@ class Desk:
             actor_id=actor.id,
             agent=agent or (actor.name if actor.kind in (ActorKind.AGENT, ActorKind.JOB) else actor.role),
         )
+        self.unwritten.append(happened)
+
+    def enter(self) -> None:
+        """Write the events, with where they leave the trail and the version that agents' caches hang on."""
+        if self.unwritten or self.touched:
+            self.customer.version += self.touched
+            trail.enter(self.customer, self.unwritten)
+        self.unwritten, self.touched = [], False
 
     def row(self, fact_id: int, version: int | None = None) -> MemoryFact:
         """The fact, if it is this customer's, alive and (where `version` is given) unchanged since it was read."""
@@ -136,13 +142,13 @@ class Desk:
         """Remember in the loaded picture what was just written."""
         fact = snapshot(row)
         others = tuple(held for held in self.held.facts if held.id != fact.id)
-        self.rows[row.pk] = row
+        self.rows.put(row)
         self.held = replace(self.held, facts=tuple(sorted((*others, fact), key=lambda held: held.id)))
         return fact
 
     def drop(self, fact_ids: Iterable[int]) -> None:
         gone = set(fact_ids)
-        self.rows = {pk: row for pk, row in self.rows.items() if pk not in gone}
+        self.rows.drop(gone)
         self.held = replace(self.held, facts=tuple(fact for fact in self.held.facts if fact.id not in gone))
 
 
@@ -151,100 +157,42 @@ def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool
     """The customer's row locked for one transaction. Raises NotFound for an unknown one unless `create` is set."""
     with transaction.atomic():
         row = _lock(customer, now, create=create)
-        desk = Desk(row, actor, now.astimezone(UTC), Held(), {})
-        _load(desk)
-        _erase_expired(desk)
+        found = holdings.load(row, now)
+        desk = Desk(row, actor, now.astimezone(UTC), found.held, found.rows, asked=found.asked)
+        _erase_ended(desk, found.ended)
         yield desk
-        row.version += desk.touched  # Agents' caches hang on this number.
-        if desk.noted:
-            row.save(update_fields=["version", *trail.ON_CUSTOMER])
+        desk.enter()
 
 
 def _lock(customer: Subject | int, now: datetime, *, create: bool) -> Customer:
-    rows = Customer.objects.select_for_update()
     if isinstance(customer, int):
         wall.only(customer)
-        row = rows.filter(pk=customer).first()
+        row = holdings.lock(customer)
     else:
         with wall.everyone("the host names whom it means"):
-            row = rows.filter(profile=customer.profile, subject_id=customer.subject_id).order_by(*BY_NAME).first()
+            row = holdings.lock(customer)
             if row is None and create:
                 # ON CONFLICT DO NOTHING: two first requests at once make one customer, and no error text carries the id.
                 new = Customer(profile=customer.profile, subject_id=customer.subject_id, created_at=now)
                 Customer.objects.bulk_create([new], ignore_conflicts=True)
-                row = rows.get(profile=customer.profile, subject_id=customer.subject_id)
+                row = holdings.lock(customer)
     if row is None:
         raise NotFound
     wall.only(row.pk)
     return row
 
 
-def _load(desk: Desk) -> None:
-    customer, now = desk.customer, desk.now
-    desk.rows = {row.pk: row for row in MemoryFact.objects.of(customer).live(now).defer("vector").order_by("pk")}
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    desk.held = Held(
-        facts=tuple(map(snapshot, desk.rows.values())),
-        buried=tuple(
-            Buried(
-                key=stone.key,
-                value_mac=stone.value_mac,
-                watermark=stone.watermark,
-                quote_mac=stone.quote_mac,
-                session=stone.source_session_id,
-                dismissed=stone.reason == TombstoneReason.DISMISSED,
-            )
-            for stone in customer.tombstones.order_by("pk")
-        ),
-        learning_paused=customer.learning_paused_at is not None,
-        off_categories=frozenset(customer.no_learn_categories),
-        off_agents=frozenset(customer.no_learn_agents),
-        never_words=tuple(customer.never_words),
-        consents=frozenset(customer.consents.filter(withdrawn_at=None).values_list("purpose", flat=True)),
-        region=customer.region,
-        # With both ends PostgreSQL looks into one month.
-        new_today=customer.events.filter(at__gte=midnight, at__lt=midnight + timedelta(days=1))
-        .filter(kind__in=(EventKind.LEARNED, EventKind.ADDED))
-        .exclude(actor_kind=ActorKind.CUSTOMER)
-        .count(),
-        cleared_at=customer.cleared_at,
-    )
-
-
-def _erase_expired(desk: Desk) -> None:
+def _erase_ended(desk: Desk, over: Sequence[MemoryFact]) -> None:
     """What has reached its end is gone, whether the sweeper came by or not: it must not stand in a new fact's way."""
-    over = list(MemoryFact.objects.of(desk.customer).expired(desk.now))
     for row in over:
         desk.event(EventKind.EXPIRED, fact_id=row.pk, key=row.key, category=row.category, actor=CLOCK)
     if over:
         erase_rows(desk, over, from_jobs=False)  # A conversation that waits may say it anew.
-    unanswered = list(desk.customer.proposals.filter(expires_at__lte=desk.now))
+    unanswered = list(desk.customer.proposals.filter(expires_at__lte=desk.now)) if desk.asked else []
     for asked in unanswered:
         desk.event(EventKind.PROPOSAL_EXPIRED, fact_id=asked.fact_id, key=asked.key, code=asked.reason, actor=CLOCK)
         asked.delete()
     desk.ended.update(facts=len(over), proposals=len(unanswered))
-
-
-def snapshot(row: MemoryFact) -> Fact:
-    return Fact(
-        id=row.pk,
-        key=row.key,
-        value=row.value,
-        category=row.category,
-        origin=Origin(row.origin),
-        state=FactState(row.state),
-        version=row.version,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        said_at=row.said_at,
-        expires_at=row.expires_at,
-        review_at=row.review_at,
-        source_session_id=row.source_session_id,
-        source_quote=row.source_quote,
-        agent=row.agent,
-        topics=tuple(row.topics),
-        locked=row.locked,
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -264,45 +212,68 @@ def value_macs(customer: Customer, text: str) -> list[str]:
 
 
 def forget_rows(desk: Desk, rows: Sequence[MemoryFact], kind: EventKind, *, agent: str = "") -> Receipt:
+    bury(desk, rows, TombstoneReason.FORGOTTEN)
     for row in rows:
-        bury(desk, row, TombstoneReason.FORGOTTEN)
         desk.event(kind, fact_id=row.pk, key=row.key, category=row.category, agent=agent)
     ledger.note(desk.customer, Noted.FORGOTTEN, desk.now, fact_ids=[row.pk for row in rows])
     return erase_rows(desk, rows)
 
 
-def bury(desk: Desk, row: MemoryFact | Proposal, reason: TombstoneReason) -> None:
-    Tombstone.objects.update_or_create(
-        customer=desk.customer,
-        key=row.key,
-        value_mac=desk.mac(row.value),
-        reason=reason,
-        defaults={
-            "quote_mac": desk.mac(row.source_quote) if row.source_quote else "",
-            "source_session_id": row.source_session_id,
-            "watermark": desk.now,
-        },
+def bury(desk: Desk, rows: Sequence[MemoryFact | Proposal], reason: TombstoneReason) -> None:
+    stones = [
+        Tombstone(
+            customer=desk.customer,
+            key=row.key,
+            value_mac=desk.mac(row.value),
+            reason=reason,
+            quote_mac=desk.mac(row.source_quote) if row.source_quote else "",
+            source_session_id=row.source_session_id,
+            watermark=desk.now,
+        )
+        for row in rows
+    ]
+    Tombstone.objects.bulk_create(
+        stones,
+        update_conflicts=True,
+        unique_fields=["customer", "key", "value_mac", "reason"],
+        update_fields=["quote_mac", "source_session_id", "watermark"],
     )
+
+
+ERASE = """
+WITH former AS (
+    DELETE FROM memory_portal_factrevision WHERE fact_id = ANY(%(ids)s) RETURNING value, source_quote
+), asked AS (
+    DELETE FROM memory_portal_proposal WHERE customer_id = %(customer)s AND (fact_id = ANY(%(ids)s) OR key = ANY(%(keys)s))
+    RETURNING value, source_quote
+), gone AS (
+    DELETE FROM memory_portal_memoryfact WHERE customer_id = %(customer)s AND id = ANY(%(ids)s)
+)
+SELECT 'revisions', value, source_quote FROM former UNION ALL SELECT 'proposals', value, source_quote FROM asked
+"""
 
 
 def erase_rows(desk: Desk, rows: Sequence[MemoryFact], *, from_jobs: bool = True) -> Receipt:
     """Remove facts and every copy: versions, quotes, questions about the same key, and their text in waiting jobs."""
     ids, keys = [row.pk for row in rows], [row.key for row in rows]
-    former = list(FactRevision.objects.filter(fact__in=ids))
-    asked = list(desk.customer.proposals.filter(Q(fact__in=ids) | Q(key__in=keys)))
-    desk.customer.proposals.filter(pk__in=[question.pk for question in asked]).delete()
-    MemoryFact.objects.filter(pk__in=ids).delete()
+    copies: list[tuple[str, str, str]] = []
+    if ids:
+        with connection.cursor() as cursor:
+            cursor.execute(ERASE, {"customer": desk.customer.pk, "ids": ids, "keys": keys})
+            copies = cursor.fetchall()
     transaction.on_commit(forget_texts)
     desk.drop(ids)
     if from_jobs:
-        blank(desk, [*rows, *former, *asked])
-    counts = {"facts": len(ids), "revisions": len(former), "proposals": len(asked)}
+        said = [text for row in rows for text in (row.value, row.source_quote)]
+        blank(desk, [*said, *(text for _, *texts in copies for text in texts)])
+    found = Counter(table for table, *_ in copies)
+    counts = {"facts": len(ids), "revisions": found["revisions"], "proposals": found["proposals"]}
     return Receipt(counts, tombstones=len(ids))
 
 
-def blank(desk: Desk, said: Sequence[MemoryFact | FactRevision | Proposal]) -> None:
+def blank(desk: Desk, said: Iterable[str]) -> None:
     """Have these values and quotes blanked in conversations that still wait to be read."""
-    texts = list(dict.fromkeys(text for row in said for text in (row.value, row.source_quote) if text))
+    texts = list(dict.fromkeys(filter(None, said)))
     withdrawn.send(sender=Customer, customer_id=desk.customer.pk, what="forgotten", texts=texts, now=desk.now)
 
 

@@ -43,6 +43,8 @@ def erase(customer: int, actor: Actor, *, now: datetime, reason: str = "") -> Re
         raise MemoryWriteRejected(Reason.NOT_ALLOWED)
     with locked(customer, actor, now) as desk:
         row = desk.customer
+        desk.event(EventKind.CLEARED, code=reason)
+        desk.enter()  # there will be no row left to count on
         discarded = sum(
             int(count or 0)
             for _receiver, count in withdrawn.send(
@@ -57,11 +59,9 @@ def erase(customer: int, actor: Actor, *, now: datetime, reason: str = "") -> Re
             "consents": row.consents.count(),
             "reads": FactRead.objects.filter(customer=row).delete()[0],
             "conversations": discarded,
-            "events": row.events.count() + 1,
+            "events": row.events.count(),
         }
-        desk.event(EventKind.CLEARED, code=reason)
         trail.end(row)
-        desk.noted = False  # there will be no row left to count on
         ledger.note(row, Noted.ERASED, now, code=reason)
         user = row.user_id
         transaction.on_commit(forget_texts)

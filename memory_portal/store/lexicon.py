@@ -7,6 +7,7 @@ first use. Imports types and words only.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -59,15 +60,19 @@ def stems(text: str) -> tuple[str, ...]:
 
 def subjects(words: tuple[str, ...]) -> dict[str, float]:
     """The departments that stems speak of, and how clearly: 1 for one word of this department alone, more for more."""
-    found: dict[str, float] = {}
+    found: defaultdict[str, float] = defaultdict(float)
     for departments in _hits(words).values():
-        share = len(departments) ** -0.5
-        around = frozenset().union(*(lexicon().wider[name] for name in departments)) - departments
-        for name in departments:
-            found[name] = found.get(name, 0.0) + share
-        for name in around:
-            found[name] = found.get(name, 0.0) + share * WIDER_SHARE
-    return found
+        for name, clarity in _clarity(departments):
+            found[name] += clarity
+    return dict(found)
+
+
+@lru_cache(_WORDS)
+def _clarity(departments: frozenset[str]) -> tuple[tuple[str, float], ...]:
+    """What a word of these departments says of them, and of those around."""
+    share = len(departments) ** -0.5
+    around = frozenset().union(*(lexicon().wider[name] for name in departments)) - departments
+    return (*((name, share) for name in departments), *((name, share * WIDER_SHARE) for name in around))
 
 
 def topics_for(text: str) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from django.db import connection
 
 from memory_portal.enums import ActorKind, EventKind, Reason
 from memory_portal.models import StaffAlert
-from memory_portal.store.desk import locked, snapshot
+from memory_portal.store.desk import locked
 from memory_portal.store.errors import MemoryWriteRejected
+from memory_portal.store.holdings import snapshot
 from memory_portal.store.types import Actor, Fact
 
 WITHIN = timedelta(hours=1)
@@ -37,6 +38,7 @@ def reveal(customer: int, fact_id: int, actor: Actor, *, now: datetime) -> tuple
             agent=actor.role,
         )
         desk.touched = touched  # Agents' caches need not hear of it.
+        desk.enter()  # so that it is counted
         return snapshot(row), _alarm(actor.id, now)
 
 

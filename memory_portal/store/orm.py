@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from django.db import connection
 from django.db.models import Q
 
 from memory_portal import logs
@@ -20,7 +22,6 @@ from memory_portal.enums import (
     Reason,
 )
 from memory_portal.models import (
-    FactRevision,
     MemoryFact,
     Proposal,
     Tombstone,
@@ -192,15 +193,17 @@ def write_over(
     lock: bool = False,
     since: datetime | None = None,
 ) -> Fact:
-    _revise(desk, row)
     before = row.category
     by_customer = desk.actor.is_customer
-    for name, value in {**_statement(draft), **_times(draft, stamps, since)}.items():
-        setattr(row, name, value)
-    row.vector = semantic.vector(row.key, draft.value, draft.topics)
-    row.locked = by_customer or lock
-    row.version += 1
-    row.save()
+    _rewrite(
+        desk,
+        row,
+        **_statement(draft),
+        **_times(draft, stamps, since),
+        vector=semantic.vector(row.key, draft.value, draft.topics),
+        locked=by_customer or lock,
+        version=row.version + 1,
+    )
     _settle_proposals(desk, replace(draft, key=row.key))
     written = by_customer or draft.origin is Origin.STAFF
     kind = kind or (EventKind.CORRECTED if written else EventKind.UPDATED)
@@ -210,17 +213,26 @@ def write_over(
     return desk.keep(row)
 
 
-def _revise(desk: Desk, row: MemoryFact) -> None:
-    FactRevision.objects.create(
-        fact=row,
-        version=row.version,
-        value=row.value,
-        category=row.category,
-        source_quote=row.source_quote,
-        origin=row.origin,
-        said_at=row.said_at,
-        replaced_at=desk.now,
-    )
+# The former words and the new ones in one round trip.
+REWRITE = """
+WITH former AS (
+    INSERT INTO memory_portal_factrevision (fact_id, version, value, category, source_quote, origin, said_at, replaced_at)
+    SELECT id, version, value, category, source_quote, origin, said_at, %(now)s FROM memory_portal_memoryfact
+    WHERE customer_id = %(customer)s AND id = %(fact)s
+)
+UPDATE memory_portal_memoryfact SET value = %(value)s, category = %(category)s, topics = %(topics)s,
+    source_quote = %(source_quote)s, source_session_id = %(source_session_id)s, agent = %(agent)s, extractor = %(extractor)s,
+    said_at = %(said_at)s, origin = %(origin)s, updated_at = %(updated_at)s, expires_at = %(expires_at)s,
+    review_at = %(review_at)s, vector = %(vector)s, locked = %(locked)s, version = %(version)s
+WHERE customer_id = %(customer)s AND id = %(fact)s
+"""
+
+
+def _rewrite(desk: Desk, row: MemoryFact, **fields: Any) -> None:
+    for name, value in fields.items():
+        setattr(row, name, value)
+    with connection.cursor() as cursor:
+        cursor.execute(REWRITE, {**fields, "now": desk.now, "customer": desk.customer.pk, "fact": row.pk})
 
 
 def _renew(desk: Desk, row: MemoryFact, draft: Draft, stamps: Mapping[str, datetime | None]) -> Fact:
@@ -253,6 +265,7 @@ def propose(desk: Desk, draft: Draft, reason: Reason, fact: Fact | None) -> Outc
     proposal = asked or Proposal.objects.create(
         customer=desk.customer, action=draft.action, key=draft.key, value_mac=desk.mac(draft.value), **fields
     )
+    desk.asked = True
     if asked is None:
         desk.event(
             EventKind.PROPOSED,
@@ -273,6 +286,8 @@ def unconsented(desk: Desk, draft: Draft) -> bool:
 
 def _settle_proposals(desk: Desk, draft: Draft) -> None:
     """A question about something the customer now answered by writing it is no longer a question."""
+    if not desk.asked:
+        return
     waiting = desk.customer.proposals.filter(key=draft.key)
     if not desk.actor.is_customer:
         waiting = waiting.filter(value_mac__in=desk.macs(draft.value), action=ChangeAction.REMEMBER)

@@ -145,5 +145,5 @@ def note(customer_id: int, kind: EventKind, actor: Actor, *, now: datetime, code
     with transaction.atomic():
         row = Customer.objects.select_for_update(no_key=True).filter(pk=customer_id).first()
         if row:  # else they were erased this moment
-            trail.add(row, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id)
-            row.save(update_fields=trail.ON_CUSTOMER)
+            happened = trail.follow(row, at=now, kind=kind, code=code, actor_kind=actor.kind, actor_id=actor.id)
+            trail.enter(row, [happened])

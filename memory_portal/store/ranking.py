@@ -97,7 +97,11 @@ def _card(key: str, value: str, category: str, topics: tuple[str, ...]) -> Card:
 def _part(place: str, text: str) -> Card:
     stems = lexicon.stems(text)
     damping = _SATURATION * (1 - _LENGTH + _LENGTH * len(stems) / _TYPICAL_LENGTH[place])
-    words = {intern(place + stem): _saturated(count, damping) for stem, count in Counter(stems).items()}
+    once = _saturated(1, damping)
+    words = {
+        intern(place + stem): once if count == 1 else _saturated(count, damping)
+        for stem, count in Counter(stems).items()
+    }
     departments = {name: _saturated(clarity) for name, clarity in lexicon.subjects(stems).items()}
     return Card(words, departments)
 

@@ -14,7 +14,7 @@ from django.db.models import Count, F, Func, Max, Q, QuerySet, Subquery
 
 from memory_portal.enums import ActorKind, ChangeAction, EventKind, FreezeReason, Origin, Reason, TombstoneReason
 from memory_portal.models import Consent, Customer, FactEvent, FactRead, MemoryFact, Proposal, Tombstone
-from memory_portal.store.desk import snapshot
+from memory_portal.store.holdings import snapshot
 from memory_portal.store.types import SAFETY, Fact
 
 MAY_READ, MAY_READ_SAFETY = "facts:read", "facts:read:safety"  # scopes of the bridge's keys

@@ -20,9 +20,9 @@ from memory_portal.store import shelf as shelves
 from memory_portal.store.desk import (
     current_policy,
     find,
-    snapshot,
 )
 from memory_portal.store.errors import NotFound
+from memory_portal.store.holdings import snapshot
 from memory_portal.store.types import (
     Actor,
     Fact,

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from django.conf import settings
+from django.db import connection
 
-from memory_portal.models import Customer, FactEvent, TrailEnd
+from memory_portal.models import Customer, TrailEnd
 
-ON_CUSTOMER = ["trail_seq", "trail_mac", "trail_head"]
 TAG, MAC = 4, 16
 """Bytes that say which key it was, and bytes of HMAC-SHA-256: 128 bits, which nobody guesses."""
 
@@ -74,7 +75,25 @@ def head_text(customer: int, seq: int, mac: bytes | None) -> bytes:
     return f"head\0{customer}\0{seq}\0".encode() + (mac or b"")
 
 
-def add(
+Event = tuple[datetime, str, int | None, str, str, str, str, str, str, int, bytes, bytes]
+"""A row to be: in the order of ENTER, without the customer."""
+
+# The events, and where they leave the trail, which is on the customer's row, in one round trip.
+ENTER = """
+WITH entered AS (
+    INSERT INTO memory_portal_factevent
+        (customer_id, at, kind, fact_id, key, category, code, actor_kind, actor_id, agent, seq, prev, mac)
+    SELECT %s, at, kind, fact_id, key, category, code, actor_kind, actor_id, agent, seq, prev, mac
+    FROM unnest(%s::timestamptz[], %s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+        %s::text[], %s::bigint[], %s::bytea[], %s::bytea[])
+        AS e (at, kind, fact_id, key, category, code, actor_kind, actor_id, agent, seq, prev, mac)
+    ORDER BY seq
+)
+UPDATE memory_portal_customer SET version = %s, trail_seq = %s, trail_mac = %s, trail_head = %s WHERE id = %s
+"""
+
+
+def follow(
     customer: Customer,
     *,
     at: datetime,
@@ -86,30 +105,22 @@ def add(
     category: str = "",
     code: str = "",
     agent: str = "",
-) -> FactEvent:
-    """Write the next event of this trail."""
+) -> Event:
+    """The next event of this trail, for `enter` to write before the transaction ends."""
     seq, prev = customer.trail_seq + 1, bytes(customer.trail_mac or b"")
     moment = at.astimezone(UTC).replace(tzinfo=None)
     text = event_text(customer.pk, seq, prev, moment, kind, fact_id, key, category, code, actor_kind, actor_id, agent)
-    mac = sign(text)
-    event = FactEvent.objects.create(
-        customer=customer,
-        at=at,
-        kind=kind,
-        fact_id=fact_id,
-        key=key,
-        category=category,
-        code=code,
-        actor_kind=actor_kind,
-        actor_id=actor_id,
-        agent=agent,
-        seq=seq,
-        prev=prev,
-        mac=mac,
-    )
-    customer.trail_seq, customer.trail_mac = seq, mac
-    customer.trail_head = sign(head_text(customer.pk, seq, mac))
-    return event
+    customer.trail_seq, customer.trail_mac = seq, sign(text)
+    customer.trail_head = sign(head_text(customer.pk, seq, customer.trail_mac))
+    return at, kind, fact_id, key, category, code, actor_kind, actor_id, agent, seq, prev, customer.trail_mac
+
+
+def enter(customer: Customer, events: Sequence[Event]) -> None:
+    """Write them, in the order of the trail, and the customer's `version` and `trail_...` as they stand on the instance."""
+    columns = [list(column) for column in zip(*events, strict=True)] or [[]] * 12
+    left = [bytes(mac or b"") or None for mac in (customer.trail_mac, customer.trail_head)]
+    with connection.cursor() as cursor:
+        cursor.execute(ENTER, (customer.pk, *columns, customer.version, customer.trail_seq, *left, customer.pk))
 
 
 def end(customer: Customer) -> None:
