@@ -89,6 +89,42 @@ def raw_upsert(settings: Mapping[str, Any]) -> Act:
     return upsert
 
 
+# What ours writes for one upsert, and reads to decide on it, with no decision made.
+LOCK = "SELECT * FROM memory_portal_customer WHERE profile = %s AND subject_id = %s LIMIT 1 FOR UPDATE"
+HOLDS = "SELECT * FROM memory_portal_memoryfact WHERE customer_id = %s"
+OVER = """
+WITH former AS (
+    INSERT INTO memory_portal_factrevision (fact_id, version, value, category, source_quote, origin, said_at, replaced_at)
+    SELECT id, version, value, category, source_quote, origin, said_at, now() FROM memory_portal_memoryfact
+    WHERE customer_id = %(customer)s AND key = %(key)s
+)
+UPDATE memory_portal_memoryfact SET value = %(value)s, updated_at = now(), version = version + 1
+WHERE customer_id = %(customer)s AND key = %(key)s
+"""
+TELL = """
+WITH told AS (
+    INSERT INTO memory_portal_factevent (customer_id, at, kind, key, code, actor_kind, actor_id, agent)
+    VALUES (%(customer)s, now(), 'updated', %(key)s, '', 'job', '1', 'bench')
+)
+UPDATE memory_portal_customer SET version = version + 1 WHERE id = %(customer)s
+"""
+
+
+def raw_upsert_with_its_trail(settings: Mapping[str, Any]) -> Act:
+    connection, profile, turn = raw_connection(settings), settings["profile"], itertools.count()
+
+    def upsert(number: int) -> object:
+        with connection.transaction(), connection.cursor() as cursor:
+            (customer, *_) = cursor.execute(LOCK, (profile, f"c{number}")).fetchone()
+            cursor.execute(HOLDS, (customer,)).fetchall()
+            said = {"customer": customer, "key": f"fact_{2 + number % 18}", "value": f"a new value, the {next(turn)}th"}
+            cursor.execute(OVER, said)
+            cursor.execute(TELL, said)
+        return None
+
+    return upsert
+
+
 def raw_clear(settings: Mapping[str, Any]) -> Act:
     connection = raw_connection(settings)
 
