@@ -139,7 +139,10 @@ def measured(server: ground.Server, customers: int, rounds: int, n: int, small: 
         ground.aside(connection, customers)
         run = {"rounds": rounds, "n": n, "server": pids}
         tables = [Contestant("tables", "benchmarks.others:langgraph_tables", python=OTHERS)]
-        few = [replace(one, clients=4, _workers=[]) for one in READS if one.name in (RAW, OURS, PLAIN, LANGGRAPH)]
+        few, many = (
+            [replace(one, clients=width, _workers=[]) for one in READS if one.name in (RAW, OURS, PLAIN, LANGGRAPH)]
+            for width in (4, 16)
+        )
         fullest = [
             Contestant("20 facts", "benchmarks.inside:our_context"),
             Contestant("500 facts", "benchmarks.inside:our_context_of_the_fullest"),
@@ -148,6 +151,7 @@ def measured(server: ground.Server, customers: int, rounds: int, n: int, small: 
             "tables": lambda: callers.compare(tables, settings, rounds=1, n=2, server=pids),
             "reads": lambda: callers.compare(READS, settings, **run),
             "reads_by_4": lambda: callers.compare(few, settings, rounds=rounds, n=n * 2, server=pids),
+            "reads_by_16": lambda: callers.compare(many, settings, rounds=rounds, n=n * 4, server=pids),
             "searches": lambda: callers.compare(SEARCHES, settings, **run),
             "writes": lambda: callers.compare(WRITES, settings, **run),
             "single": lambda: callers.compare(SINGLE, settings, **run),
@@ -186,6 +190,7 @@ class Found:
     tables: dict[str, meter.Result] = field(default_factory=dict)
     reads: dict[str, meter.Result] = field(default_factory=dict)
     reads_by_4: dict[str, meter.Result] = field(default_factory=dict)
+    reads_by_16: dict[str, meter.Result] = field(default_factory=dict)
     searches: dict[str, meter.Result] = field(default_factory=dict)
     writes: dict[str, meter.Result] = field(default_factory=dict)
     single: dict[str, meter.Result] = field(default_factory=dict)
@@ -231,7 +236,7 @@ def write(said: report.Page, page: Path, found: Found) -> None:
     """The page, as far as the run has come."""
     said = report.Page(said.head)
     growth, reads, four, searches, writes = found.growth, found.reads, found.reads_by_4, found.searches, found.writes
-    single, full, served = found.single, found.full, found.served
+    single, full, served, sixteen = found.single, found.full, found.served, found.reads_by_16
     skipped = {one.name: one.skipped for one in (*READS, *WRITES) if one.skipped}
     http = {f"{name}, {width} connections": one for (name, width), one in served.items()}
     lang, one_call = LANGGRAPH, "LangGraph, one call cut by hand"
@@ -269,6 +274,7 @@ def write(said: report.Page, page: Path, found: Found) -> None:
         ),
         Target("the same, their calls made one", one_call, ratio(reads.get(PLAIN), reads.get(one_call)), 0.5, COLD),
         Target("4 callers, without the note", lang, ratio(four.get(PLAIN), four.get(lang)), 0.3, COLD),
+        Target("16 callers, without the note", lang, ratio(sixteen.get(PLAIN), sixteen.get(lang)), 0.3, COLD),
         Target(
             "p50 of a context without the note",
             lang,
@@ -348,6 +354,7 @@ def write(said: report.Page, page: Path, found: Found) -> None:
     )
     said.section("A context read, layer 1, by one caller", report.compared(reads, RAW, skipped), CONTEXT)
     said.section("The same by 4 callers at once", report.compared(four, RAW, {}))
+    said.section("The same by 16 callers at once", report.compared(sixteen, RAW, {}))
     said.section(
         "Search",
         report.compared(searches, RAW, {}),

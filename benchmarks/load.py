@@ -193,14 +193,18 @@ class Site:
         return {name: meter.memory([process.pid]) for name, process in self.processes.items()}
 
 
-def capacity(site: Site, key: str, customers: int) -> float:
-    """Reads a second that it answers when asked without a pause."""
-    headers = f"Host: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n"
-    took = web.drive(
-        site.port, lambda number: f"GET /bridge/v1/subjects/c{number}/context HTTP/1.1\r\n{headers}".encode(),
-        connections=8, n=2_000, customers=customers, seed=1, pids=[],
-    )  # fmt: skip
-    return took.rate
+def capacity(site: Site, key: str, customers: int, url: str, seconds: float = 20.0) -> float:
+    """Calls a second of this very mixture that it takes without a pause, the time to read the conversations included."""
+    over, began = threading.Event(), time.monotonic()
+    callers = [Caller(CALLERS + number, site.port, key, customers, 0.0, over) for number in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    over.wait(seconds)
+    over.set()
+    for caller in callers:
+        caller.join()
+    lost_turns(url, {job for caller in callers for job in caller.seen.handed_over})
+    return sum(len(waits) for caller in callers for waits in caller.seen.waits.values()) / (time.monotonic() - began)
 
 
 def main() -> None:
@@ -245,9 +249,9 @@ def loaded(server: ground.Server, seconds: float, customers: int, part: float) -
     site, over = Site(server), threading.Event()
     try:
         until_it_answers(site.port)
-        able = capacity(site, key, customers)
+        able = capacity(site, key, customers, server.url)
         pace = CALLERS / (able * part)
-        print(f"{able:,.0f} reads a second at most; {able * part:,.0f} calls a second for {seconds:.0f} s", flush=True)
+        print(f"{able:,.0f} calls a second at most; {able * part:,.0f} calls a second for {seconds:.0f} s", flush=True)
         callers = [Caller(number, site.port, key, customers, pace, over) for number in range(CALLERS)]
         began, memory, faults = time.monotonic(), [], []
         for caller in callers:
@@ -376,7 +380,7 @@ def page(found: Mapping[str, Any], minutes: float, customers: int, part: float) 
     return f"""# Under load, while things die
 
 Written by `python -m benchmarks.load`; not by hand. {minutes:g} minutes of mixed traffic ({", ".join(f"{share} % {name}" for name, share in MIX)}) over
-{customers:,} customers at {part:.0%} of what this machine's site could take in reads, found just before; {CALLERS} callers, and inside: {faults}.
+{customers:,} customers at {part:.0%} of what this machine's site could take of that mixture, found just before; {CALLERS} callers, and inside: {faults}.
 
 | | |
 |---|---|

@@ -12,9 +12,11 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone, translation
+from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker, Settings
 
 from agent_bridge import auth
+from tests.live import chromium
 from tests.people import BACKEND, Person, person, proves
 
 NOW = datetime(2026, 5, 14, 14, 0, tzinfo=UTC)
@@ -84,3 +86,11 @@ def staff(db: None) -> Client:
     client.force_login(user, backend=BACKEND)
     proves(client, user)
     return client
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window. Playwright runs an event loop in this thread, in which Django would refuse its database."""
+    with pytest.MonkeyPatch.context() as patch, chromium() as found:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield found

@@ -6,7 +6,6 @@ import base64
 import re
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from django.core.cache import cache
 from playwright.sync_api import Browser, Page
 
-from tests.live import chromium
 from tests.office import OFFICER, OPERATOR, browser_of, member
 from tests.people import Person, person
 from tests.scenes import FULL, furnish
@@ -112,13 +110,6 @@ def in_colours(png: bytes, blank: Page, most: int) -> bytes:
         chunk(b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, chromium() as found:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield found
 
 
 def in_chinese(who: Person) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -13,7 +12,6 @@ from django.core.cache import cache
 from playwright.sync_api import Browser, Page, expect
 
 from tests.figures import Figure
-from tests.live import chromium
 from tests.people import Person
 from tests.scenes import FULL, furnish
 
@@ -21,13 +19,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 LOOKS = [(width, scheme) for width, scheme in product((320, 1280), ("light", "dark"))]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, chromium() as found:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield found
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from playwright.sync_api import Browser
 from memory_portal import post, store, takeout
 from memory_portal.models import Customer, FactEvent, FactRead, FactRevision, MemoryFact, Proposal, Tombstone
 from tests.figures import Figure
-from tests.live import chromium
 from tests.payloads import payloads
 from tests.people import Person
 
@@ -137,13 +135,6 @@ def test_nothing_runs_on_any_page_nor_on_the_printed_one(
     context.close()
     assert foreign == []
     figure("W9", f"{len(TEXTS)} payloads in every field, {len(PAGES) + 1} pages in a browser: 0 ran")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, chromium() as found:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield found
 
 
 def test_no_markup_stands_unescaped_in_any_page_or_admin_table(planted: Person, staff: Client, figure: Figure) -> None:

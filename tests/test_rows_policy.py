@@ -3,7 +3,6 @@ other site can frame one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.addresses import addresses, furnished
 from tests.figures import Figure
-from tests.live import chromium
 from tests.people import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -23,13 +21,6 @@ window.violations = [];
 document.addEventListener("securitypolicyviolation", event => window.violations.push(
   `${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, chromium() as found:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield found
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -18,20 +17,12 @@ from memory_portal import store
 from memory_portal.enums import Channel, Regime, RequestKind
 from memory_portal.models import FactEvent, StaffAlert
 from memory_portal.store import requests
-from tests.live import chromium
 from tests.office import OFFICER, OPERATOR, PASSWORD, browser_of, member
 from tests.people import Person
 from tests.scenes import furnish
 from tests.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, chromium() as found:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield found
 
 
 @pytest.fixture(autouse=True)

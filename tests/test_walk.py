@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from agent_bridge.demo import CUSTOMER_SUBJECT
-from tests.live import Bridge, Demo, chromium, sign_in
+from tests.live import Bridge, Demo, sign_in
 from tests.messages_server import MessagesServer, Reply, answer, change
 
 pytestmark = [pytest.mark.live, pytest.mark.browser]
@@ -73,12 +73,6 @@ def as_claude_would(request: dict[str, Any]) -> Reply:
     asked = json.dumps(request, ensure_ascii=False)
     pairs = [pair for words in (ENGLISH, CHINESE) for pair in zip(words["said"], words["changes"], strict=True)]
     return answer([change(quote, **said) for quote, said in pairs if quote in asked])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module", params=["explicit", "claude"])
