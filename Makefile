@@ -8,7 +8,7 @@ RUN := $(BIN)/python
 .PHONY: demo test check check-deep eval bench screenshots format lock clean
 
 demo: .venv/.runtime
-	@$(RUN) manage.py demo $(ARGS)
+	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} $(RUN) manage.py demo $(ARGS)
 
 # How far the long tests go: a quick look in `make test`, the promised figures in `make check`.
 CHECKED := RACE_RUNS=1000 MACHINE_RUNS=200 BRIDGE_FUZZ=10000 KILL_POINTS=14 KILL_JOBS=170

@@ -47,7 +47,7 @@ class KeyAuth(AuthBase):
 
     def __call__(self, request: HttpRequest) -> Grant:
         now = timezone.now()
-        allowed = grant(request.headers.get("Authorization", ""), now=now)
+        allowed = grant(request.META.get("HTTP_AUTHORIZATION", ""), now=now)
         if not allowed.allows(*self.any_of):
             raise Problem("scope_missing", more={"scopes": list(self.any_of)})
         request.now = now  # type: ignore[attr-defined]  # AgentRequest's, beside ninja's own `auth`
@@ -101,7 +101,7 @@ def memory_on() -> None:
 
 def version_seen(request: AgentRequest) -> int | None:
     """The version the caller read, from If-Match; None when it has seen no such fact."""
-    named = request.headers.get("If-Match")
+    named = request.META.get("HTTP_IF_MATCH")
     if named is None:
         return None
     version = next(iter(etags(named)), "").strip('"') if "," not in named else ""

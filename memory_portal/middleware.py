@@ -27,7 +27,7 @@ class Watched:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         began = time.perf_counter()
-        name = named(request.headers.get(HEADER, ""))
+        name = named(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.belongs_to_nothing()
         logs.belongs_to(request_id=name)
         try:

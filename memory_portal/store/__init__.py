@@ -199,7 +199,9 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
-        return getattr(import_module(f"memory_portal.store.{_ROOM_OF[name]}"), name)
+        found = getattr(import_module(f"memory_portal.store.{_ROOM_OF[name]}"), name)
+        globals()[name] = found  # so that it is looked for once
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

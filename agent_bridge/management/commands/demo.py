@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import signal
@@ -41,8 +40,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, port: int, reset: bool, **options: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
-        if "LOG_LEVEL" not in os.environ:
-            logging.disable(logging.INFO)  # this terminal is for the person who tries it
         must_be_free(port)
         if reset:
             start_afresh()
@@ -124,7 +121,7 @@ def start(port: int) -> dict[str, subprocess.Popen[bytes]]:
     env = {
         "LOG_LEVEL": "WARNING",
         "EXTRACTION_DEBOUNCE": "2",  # whoever tries the product should not wait as long as a busy shop does
-        "PYTHONWARNINGS": "ignore",
+        "PYTHONWARNINGS": "ignore",  # this terminal is for the person who tries it
         "PYTHONUNBUFFERED": "1",
         **os.environ,
         "DATABASE_URL": settings.DATABASE_URL,
