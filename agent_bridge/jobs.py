@@ -201,6 +201,12 @@ def due(now: datetime) -> QuerySet[ExtractionJob]:
     )
 
 
+def left_behind(now: datetime) -> UUID | None:
+    """The oldest job that a death or a failure interrupted and that is due again."""
+    begun = due(now).filter(state__in=OPEN, attempts__gt=0)
+    return begun.values_list("pk", flat=True).first()
+
+
 def claim(job_id: UUID | str, now: datetime) -> ExtractionJob | None:
     """Take the job for one lease. Of any number of workers that ask, one gets it; its `attempts` is the fence."""
     with transaction.atomic():

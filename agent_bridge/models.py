@@ -95,6 +95,11 @@ class ExtractionJob(models.Model):
                 name="job_turn",
                 condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING]),
             ),
+            models.Index(
+                fields=["created_at"],
+                name="job_begun",
+                condition=Q(state__in=[JobState.QUEUED, JobState.RUNNING], attempts__gt=0),
+            ),
             models.Index(fields=["finished_at"], name="job_ended", condition=Q(finished_at__isnull=False)),
             models.Index(fields=["batch"], name="job_batched", condition=~Q(batch="")),
             models.Index(fields=["-created_at"], name="job_newest"),

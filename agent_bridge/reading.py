@@ -28,6 +28,19 @@ log = logs.get(__name__)
 Clock = Callable[[], datetime]
 
 
+def answer_bell(job_id: UUID | str, *, clock: Clock = timezone.now) -> str | None:
+    """Read this conversation, or before it one that was interrupted and has waited longer.
+
+    Bells stand in a queue, and the sweep that would ring again stands in the same: behind many others, what a dead worker left
+    would wait for all of them. Whose turn was taken is rung for again.
+    """
+    left = jobs.left_behind(clock())
+    if left is not None and str(left) != str(job_id):
+        jobs.ring(UUID(str(job_id)))
+        job_id = left
+    return run(job_id, clock=clock)
+
+
 def run(
     job_id: UUID | str,
     *,
@@ -175,11 +188,15 @@ def _code(decision: str, reason: Reason | None) -> str:
 
 
 def drain(
-    *, clock: Clock = timezone.now, extractor: Extractor | None = None, stop: Callable[[], bool] = lambda: False
+    *,
+    clock: Clock = timezone.now,
+    extractor: Extractor | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    most: int | None = None,
 ) -> int:
-    """Run everything that is due, without any broker; returns how many runs that were."""
+    """Run everything that is due, or `most` of it, without any broker; returns how many runs that were."""
     ran = 0
-    while not stop():
+    while not stop() and ran != most:
         job_id = jobs.due(clock()).values_list("pk", flat=True).first()
         if job_id is None:
             break

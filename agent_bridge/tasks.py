@@ -12,7 +12,7 @@ from memory_portal.scrub import scrub
 
 @app.task(name="agent_bridge.run_job", max_retries=2, default_retry_delay=1)  # type: ignore[untyped-decorator]  # celery has no types
 def run_job(job_id: str) -> None:
-    reading.run(job_id)
+    reading.answer_bell(job_id)
 
 
 @app.task(name="agent_bridge.sweep")  # type: ignore[untyped-decorator]

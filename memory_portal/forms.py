@@ -160,6 +160,9 @@ class ManyForm(forms.Form):
         assert isinstance(field, forms.TypedMultipleChoiceField)
         field.choices = [(fact.id, fact.id) for fact in held]
 
+    def clean_id(self) -> list[int]:
+        return list(dict.fromkeys(self.cleaned_data["id"]))
+
 
 class WordForm(forms.Form):
     """One word or phrase that nothing remembered may contain."""

@@ -356,7 +356,9 @@ def test_several_go_in_one_act_and_come_back_in_one(alice: Person) -> None:
     assert 'type="checkbox"' in alice.sees("/?select=1")
     question = alice.get(reverse("forget_several"), htmx=True, data={"id": ids})
     assert "Forget these 2 things?" in text(question)
-    gone = alice.post(reverse("forget_several"), {"id": ids}, htmx=True)
+    twice = [*ids, ids[0]]
+    assert "Forget these 2 things?" in text(alice.get(reverse("forget_several"), htmx=True, data={"id": twice}))
+    gone = alice.post(reverse("forget_several"), {"id": twice}, htmx=True)
     assert is_fragment(gone)
     assert 'id="list"' in text(gone)
     assert alice.held == {"milk": "Oat"}

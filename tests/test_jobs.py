@@ -501,6 +501,23 @@ def test_the_sweep_takes_back_what_a_dead_worker_held(
     assert run(job, now + jobs.lease()) == JobState.DONE
 
 
+def test_what_a_dead_worker_left_goes_before_those_whose_bell_stood_in_front(
+    hand_over: Callable[..., ExtractionJob], bell: Path, now: datetime
+) -> None:
+    left, waiting = hand_over(), hand_over(subject=store.Subject("somebody-else", SUBJECT.profile))
+    jobs.claim(left.pk, now)
+    at = now + jobs.lease()
+    assert reading.answer_bell(waiting.pk, clock=lambda: at - SECOND) == JobState.DONE, (
+        "while it is being read, nobody waits for it"
+    )
+    late = hand_over(subject=store.Subject("another", SUBJECT.profile))
+    assert reading.answer_bell(late.pk, clock=lambda: at) == JobState.DONE
+    assert (fresh(left).state, fresh(late).state) == (JobState.DONE, JobState.QUEUED)
+    assert len(list(bell.iterdir())) == 1, "whose turn was taken is rung for again"
+    assert reading.answer_bell(late.pk, clock=lambda: at) == JobState.DONE
+    assert fresh(late).state == JobState.DONE
+
+
 def test_a_job_that_kills_its_worker_is_parked_after_five_tries(
     hand_over: Callable[..., ExtractionJob], bell: Path, now: datetime
 ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -201,6 +202,14 @@ def test_forgetting_several_is_all_or_nothing() -> None:
     with pytest.raises(store.NotFound):
         store.forget(alice(), [one("seat").id, 10**9], CUSTOMER, now=NOW)
     assert held() == {"seat": "aisle"}
+
+
+def test_a_fact_named_twice_is_forgotten_once() -> None:
+    learn("seat", "aisle")
+    fact = one("seat").id
+    gone, receipt = store.forget(alice(), [fact, fact], CUSTOMER, now=NOW)
+    assert ([held.key for held in gone], receipt.counts["facts"], held()) == (["seat"], 1, {})
+    assert FactEvent.objects.filter(kind="forgotten").count() == 1
 
 
 def test_forgetting_everything_leaves_nothing_and_voids_work_in_flight() -> None:
@@ -584,6 +593,9 @@ def test_a_day_has_room_for_fifty_new_facts_of_others_and_the_next_day_again() -
     outcomes = submit(*drafts, actor=AGENT)
     assert [outcome.decision for outcome in outcomes].count("learned") == 50
     assert outcomes[-1].reason is Reason.TOO_MANY_TODAY
+    soon = (NOW + timedelta(hours=3)).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert soon.date() > NOW.date(), "the day that is counted is everybody's, not the caller's"
+    assert submit(draft("pet", "has a dog"), now=soon)[0].reason is Reason.TOO_MANY_TODAY
     tomorrow = NOW + timedelta(days=1)
     assert learn("seat", "aisle", said_at=tomorrow).decision == "learned"
 

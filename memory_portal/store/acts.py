@@ -97,7 +97,7 @@ def forget(
     nothing of them.
     """
     with locked(customer, actor, now) as desk:
-        rows = [desk.row(fact_id, version) for fact_id in fact_ids]
+        rows = [desk.row(fact_id, version) for fact_id in dict.fromkeys(fact_ids)]
         if not actor.is_customer and any(row.category == SAFETY for row in rows):
             raise MemoryWriteRejected(Reason.NOT_ALLOWED)
         gone = [snapshot(row) for row in rows]

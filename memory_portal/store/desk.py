@@ -155,10 +155,11 @@ class Desk:
 @contextmanager
 def locked(customer: Subject | int, actor: Actor, now: datetime, *, create: bool = False) -> Iterator[Desk]:
     """The customer's row locked for one transaction. Raises NotFound for an unknown one unless `create` is set."""
+    now = now.astimezone(UTC)  # whose day everybody's limits are counted in
     with transaction.atomic():
         row = _lock(customer, now, create=create)
         found = holdings.load(row, now)
-        desk = Desk(row, actor, now.astimezone(UTC), found.held, found.rows, asked=found.asked)
+        desk = Desk(row, actor, now, found.held, found.rows, asked=found.asked)
         _erase_ended(desk, found.ended)
         yield desk
         desk.enter()

@@ -102,7 +102,7 @@ def lock(customer: int | Subject) -> Customer | None:
 
 
 def load(customer: Customer, now: datetime) -> Holdings:
-    """Of a customer whose row the caller has locked."""
+    """Of a customer whose row the caller has locked. `now` is UTC."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     found = _fetch(HELD, {"customer": customer.pk, "day": day, "next_day": day + timedelta(days=1)})
     purposes, new_today, buried, asked = found[0][:ASIDE]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from memory_portal.models import Customer, TrailEnd
 
@@ -121,6 +121,8 @@ def enter(customer: Customer, events: Sequence[Event]) -> None:
     left = [bytes(mac or b"") or None for mac in (customer.trail_mac, customer.trail_head)]
     with connection.cursor() as cursor:
         cursor.execute(ENTER, (customer.pk, *columns, customer.version, customer.trail_seq, *left, customer.pk))
+        if cursor.rowcount != 1:
+            raise DatabaseError("the customer's row is not there to note where the trail ends")
 
 
 def end(customer: Customer) -> None:

@@ -39,7 +39,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, port: int, reset: bool, **options: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # a shell that starts it in the background has it ignored
         must_be_free(port)
         if reset:
             start_afresh()

@@ -21,6 +21,8 @@ log = logs.get(__name__)
 
 PAUSE = 1.0
 BATCH_PAUSE = 60.0
+TURN = 5
+"""So many conversations are read at a time, of however many: webhooks, imports and the clock need not wait for all of them."""
 BY_THE_CLOCK = {
     "retention": (RETENTION_EVERY, tasks.retention),
     "seal": (SEAL_EVERY, tasks.seal),
@@ -59,10 +61,14 @@ class Command(BaseCommand):
         store.check_copy(timezone.now())
         ran, clock = 0, Clock()
         while not stopped.is_set():
+            read = 0
             try:
-                ran += self.once(stopped, clock)
+                read = self.once(stopped, clock)
             except (OperationalError, InterfaceError) as error:  # It is away: so are the jobs, and nothing is lost.
                 log.error("work_paused", **logs.of_error(error))
+            ran += read
+            if read:
+                continue
             if until_empty:
                 break
             close_old_connections()
@@ -70,7 +76,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{ran} conversations read")
 
     def once(self, stopped: threading.Event, clock: Clock) -> int:
-        """Everything that is due now; how many conversations were read."""
+        """Some of the conversations that are due, and all else; how many were read."""
         ran = 0
         jobs.sweep(timezone.now(), ring_bells=False)
         vitals.beat(vitals.SWEEP, timezone.now())
@@ -78,7 +84,7 @@ class Command(BaseCommand):
             ran += batching.collect()
             batching.send()
         else:
-            ran += reading.drain(stop=stopped.is_set)
+            ran += reading.drain(stop=stopped.is_set, most=TURN)
         imports.sweep(timezone.now(), ring_bells=False)
         imports.drain(stop=stopped.is_set)
         webhooks.deliver_due()
