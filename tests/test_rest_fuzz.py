@@ -33,6 +33,13 @@ DEEP = 100_000
 # fit may fit after all once its hidden characters are gone: tests/test_rest_problems.py has those answers one by one.
 NOT_ASKED = ["positive_data_acceptance", "negative_data_rejection"]
 
+# A customer who was cleared has an empty list, as one who never was; schemathesis takes the list for the thing that was deleted.
+CLEARED = """
+[[operations]]
+include-name = "GET /bridge/v1/subjects/{subject_id}/facts"
+checks.use_after_free.enabled = false
+"""
+
 # One operation after another, as the schema's links lead: from a customer's session to what is written, read and deleted there.
 WALK = ["--phases", "stateful", "--mode", "positive", "--include-path-regex", "/sessions$|/subjects/|/jobs/"]
 
@@ -52,6 +59,7 @@ def asked() -> Iterator[Counter[str]]:
 
 def fuzz(url: str, key: str, folder: Path, seed: int, *more: str) -> None:
     """One run over every operation but the one that would end the key it runs with."""
+    (folder / "schemathesis.toml").write_text(CLEARED)
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/bridge/v1/openapi.json"),
         *("--header", f"Authorization: Bearer {key}", "--exclude-path", "/bridge/v1/key", "--seed", str(seed)),
