@@ -62,6 +62,11 @@ def load(now: datetime) -> dict[str, str]:
     return made
 
 
+def unread() -> bool:
+    """Whether any conversation waits or is being read."""
+    return ExtractionJob.objects.filter(state__in=jobs.OPEN).exists()
+
+
 def _introduce(person: dict[str, Any], now: datetime) -> None:
     subject = store.Subject(person["subject_id"], person["profile"])
     if store.find(subject) is not None:

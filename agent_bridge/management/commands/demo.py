@@ -27,6 +27,7 @@ from agent_bridge.models import AgentKey
 STAFF = "staff"
 STOP_SECONDS = 15
 START_SECONDS = 60
+READ_SECONDS = 20
 
 
 class Command(BaseCommand):
@@ -53,6 +54,7 @@ class Command(BaseCommand):
         try:
             processes |= start(port)
             wait_until_up(port, processes)
+            wait_until_read(processes)
             self.stdout.write(banner(f"http://127.0.0.1:{port}", password, key))
             self.stdout.flush()
             watch(processes)
@@ -153,6 +155,14 @@ def wait_until_up(port: int, processes: dict[str, subprocess.Popen[bytes]]) -> N
         except OSError:
             time.sleep(0.1)
     raise CommandError(f"The site did not answer within {START_SECONDS} seconds; what it printed stands above.")
+
+
+def wait_until_read(processes: dict[str, subprocess.Popen[bytes]]) -> None:
+    """What the demo's people said, so that whoever opens their page finds something there; not for long, where Claude reads it."""
+    deadline = time.monotonic() + READ_SECONDS
+    while demo.unread() and time.monotonic() < deadline:
+        must_run(processes)
+        time.sleep(0.2)
 
 
 def must_run(processes: dict[str, subprocess.Popen[bytes]]) -> None:
