@@ -186,6 +186,12 @@ def our_search(settings: Mapping[str, Any]) -> Act:
     )
 
 
+def our_search_again(settings: Mapping[str, Any]) -> Act:
+    """Of fifty customers who are being talked to, whose facts were read into words before."""
+    search = our_search(settings)
+    return lambda number: search(1 + number % 50)
+
+
 def our_upsert(settings: Mapping[str, Any]) -> Act:
     store, _ = ours()
     from memory_portal.enums import ActorKind, Origin

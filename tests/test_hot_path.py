@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory_portal import store
-from memory_portal.enums import ActorKind, FactState
+from memory_portal.enums import ActorKind, FactState, Origin
 from memory_portal.models import Customer, FactRead, MemoryFact
 from memory_portal.store import desk, recall, serving, shelf
 from memory_portal.store.types import Told
@@ -182,6 +182,25 @@ def test_every_statement_of_the_hot_path_names_the_customer(figure: Figure) -> N
         for joined in re.findall(r"memory_portal_memoryfact AS (\w+)", statement):
             assert f"{joined}.customer_id = " in statement
     figure("R9", f"{len(statements)} statements of seven reads: each names its customer")
+
+
+def test_a_write_is_four_statements_and_each_names_the_customer() -> None:
+    """The lock, what is held, the fact with its former version, the event with where the trail ends."""
+    subject = customer([{"category": "preference", "updated_at": NOW, "value": "likes the aisle"}] * 3)
+    found = store.find(subject)
+    assert found is not None
+    draft = store.draft(
+        key="fact_1", value="likes the window", category="preference", origin=Origin.EXTRACTION, said_at=NOW, now=NOW,
+        source_quote="the window, please", agent=AGENT.name,
+    )  # fmt: skip
+    with CaptureQueriesContext(connection) as seen:
+        (outcome,) = store.submit(subject, [draft], store.Actor(ActorKind.JOB, "1"), now=NOW)
+    assert outcome.decision == "updated"
+    statements = [query["sql"] for query in seen.captured_queries if "SAVEPOINT" not in query["sql"]]
+    assert len(statements) == 4
+    for statement in statements:
+        by_name = "profile = " in statement and "subject_id = " in statement
+        assert by_name or f"customer_id = {found.pk}" in statement or f"SELECT {found.pk}," in statement, statement
 
 
 def test_the_numbers_in_the_statement_are_the_rules_own() -> None:
