@@ -153,12 +153,13 @@ SELECT c, 'fact_' || f, repeat('v', 90), 'preference', now() FROM generate_serie
 
 
 def aside(connection: psycopg.Connection, customers: int) -> None:
-    """What the raw writes write to, a table of notes for the raw reads, one customer with 500 facts, and some to be cleared."""
+    """What the raw writes write to, a table of notes for the raw reads, one customer with 500 facts, one with
+    as many as the policy allows, and some to be cleared."""
     for statement in ASIDE.split(";")[:-1]:
         connection.execute(statement)
     connection.execute(ROWS, [customers])
     named, theirs = CUSTOMERS.replace("'c' ||", "%(name)s::text ||"), FACTS.replace("'c' ||", "%(name)s::text ||")
-    for name, last, facts in (("full", 1, 500), ("x", 1_500, FACTS_EACH)):
+    for name, last, facts in (("full", 1, 500), ("cap", 1, 200), ("x", 1_500, FACTS_EACH)):
         span = {"name": name, "first": 1, "last": last, "profile": PROFILE, "text": TEXT}
         connection.execute(
             "DELETE FROM memory_portal_memoryfact WHERE customer_id IN (SELECT id FROM memory_portal_customer"

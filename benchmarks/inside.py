@@ -164,7 +164,7 @@ def our_context(settings: Mapping[str, Any]) -> Act:
 
 def our_context_of_the_fullest(settings: Mapping[str, Any]) -> Act:
     store, actor = ours()
-    return lambda number: store.context(store.Subject("full1", settings["profile"]), actor, now=now())
+    return lambda number: store.context(store.Subject(settings["who"], settings["profile"]), actor, now=now())
 
 
 def our_context_without_note(settings: Mapping[str, Any]) -> Act:
