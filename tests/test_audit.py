@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.test import override_settings
 from pytest_django.fixtures import Settings
 
@@ -629,3 +629,11 @@ def test_a_million_events_are_checked_in_half_a_minute(size: int, figure: Figure
     print(f"{size:,} events: sealed in {sealing:.1f} s, checked in {report.seconds:.1f} s")
     assert report.seconds < 30 * size / 1_000_000 + 3  # the machine has other work, too
     figure("A2", f"{size:,} events checked in {report.seconds:.1f} s")
+
+
+def test_no_event_is_written_whose_place_cannot_be_noted() -> None:
+    gone = Customer(pk=10**9, profile="airline", subject_id="nobody", created_at=NOW)
+    happened = trail.follow(gone, at=NOW, kind=EventKind.EXPORTED, actor_kind=ActorKind.CUSTOMER)
+    with pytest.raises(DatabaseError, match="not there"), transaction.atomic():
+        trail.enter(gone, [happened])
+    assert not FactEvent.objects.filter(customer=10**9).exists()

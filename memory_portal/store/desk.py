@@ -124,7 +124,7 @@ class Desk:
 
     def enter(self) -> None:
         """Write the events, with where they leave the trail and the version that agents' caches hang on."""
-        if self.unwritten or self.touched:
+        if self.unwritten:
             self.customer.version += self.touched
             trail.enter(self.customer, self.unwritten)
         self.unwritten, self.touched = [], False

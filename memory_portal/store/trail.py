@@ -117,7 +117,7 @@ def follow(
 
 def enter(customer: Customer, events: Sequence[Event]) -> None:
     """Write them, in the order of the trail, and the customer's `version` and `trail_...` as they stand on the instance."""
-    columns = [list(column) for column in zip(*events, strict=True)] or [[]] * 12
+    columns = [list(column) for column in zip(*events, strict=True)]
     left = [bytes(mac or b"") or None for mac in (customer.trail_mac, customer.trail_head)]
     with connection.cursor() as cursor:
         cursor.execute(ENTER, (customer.pk, *columns, customer.version, customer.trail_seq, *left, customer.pk))
