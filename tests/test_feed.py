@@ -424,7 +424,7 @@ def _scans() -> tuple[int, int]:
         cursor.execute(
             "SELECT t.seq_scan, i.idx_scan FROM pg_stat_user_tables AS t JOIN pg_stat_user_indexes AS i USING (relid)"
             " JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid AND h.inhparent = 'event_feed'::regclass"
-            " WHERE t.relid = (SELECT max(tableoid::bigint) FROM memory_portal_factevent)"
+            " WHERE t.relname = to_char(now() AT TIME ZONE 'UTC', '\"memory_portal_factevent_\"YYYY_MM')"
         )
         read_through, asked = cursor.fetchone()
     return read_through, asked

@@ -476,7 +476,9 @@ def test_a_hand_over_does_not_wait_for_a_redis_that_is_gone(
     started = time.monotonic()
     for _ in range(3):
         jobs.ring(UUID(int=0))
-    assert time.monotonic() - started < 2, "less than one time-out, on a busy machine, too; retries alone would take six"
+    assert time.monotonic() - started < 2, (
+        "less than one time-out, on a busy machine, too; retries alone would take six"
+    )
     assert caplog.text.count("no_doorbell") == 3
     alone.close()
 
