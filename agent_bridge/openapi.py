@@ -90,6 +90,11 @@ class Described(OpenAPISchema):
         for parameter in details["parameters"]:
             if parameter["name"] in SEGMENTS:
                 parameter.update(SEGMENTS[parameter["name"]])
+        if (
+            "{subject_id}" in path
+        ):  # An id with a slash that is not sent as ~ makes an address that leads nowhere, or elsewhere.
+            for status in (404, 405):
+                details["responses"].setdefault(status, dict(details["responses"][400]))
         if path.endswith("/context"):
             details["parameters"].append(IF_NONE_MATCH)
             details["responses"][200]["content"]["text/plain"] = {"schema": {"type": "string"}}

@@ -79,3 +79,15 @@ def conforms(answer: Any, documented: dict[str, Any]) -> None:
         told = answer.json()
         assert set(told) <= set(fields["properties"])
         assert set(fields.get("required", ())) <= set(told)
+
+
+@pytest.mark.parametrize(("method", "path"), [one for one in OPERATIONS if "{subject_id}" in one[1]])
+@pytest.mark.parametrize("name", ["0/0", "alice/facts", "/", "a/facts/b"])
+def test_an_id_sent_with_its_slash_gets_an_answer_that_is_documented(
+    agent: Callable[..., Client], method: str, path: str, name: str
+) -> None:
+    """Whoever makes addresses of ids meets it first: the server decodes %2F before we see it."""
+    address = "/bridge/v1" + path.format(subject_id=quote(name, safe=""), key="seat")
+    answer = agent().generic(method, address, b"{}", "application/json")
+    assert str(answer.status_code) in SCHEMA["paths"][path][method.lower()]["responses"]
+    assert answer.status_code >= 400 or answer.json()
