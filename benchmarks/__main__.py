@@ -296,7 +296,7 @@ def write(said: report.Page, page: Path, found: Found) -> None:
         ),
         Target(
             "an upsert through the whole intake",
-            "its five statements by hand",
+            "its four statements by hand",
             ratio(writes.get(OURS), writes.get(TRAIL)),
             2.2,
             "the decision itself: filters, comparison, policy",
@@ -404,12 +404,12 @@ database the others read from; mem0 is given vectors out of a hash, so no model'
 HTTP_TEXT = """`bare` is one Django view with a raw cursor under the same server, `usual Django` a model and the default middleware under gunicorn, `FastAPI` an
 async pool and a pydantic answer. None of them checks a key, counts a call, writes a note or has an ETag: ours does all of that.
 """
-UPSERT = """`with lock, version and event` is what ours reads and writes, as five prepared statements by hand and no decision: the customer's row
+UPSERT = """`with lock, version and event` is what ours reads and writes, as four prepared statements by hand and no decision: the customer's row
 locked, all facts, the former version and the new one, the event and where the trail ends. Ours decides between them: it cleans the
 text, looks for cards, identity papers, secrets and addresses in it, compares it with what is held and what was forgotten, asks the policy, and chains
-the event. Of its processor time in Python a quarter goes to those filters, a quarter to reading what is held, the rest to five statements.
+the event. Of its processor time in Python a quarter goes to those filters, a quarter to reading what is held, the rest to four statements.
 """
-INTAKE = "five statements and a decision stand beside one statement; the next line but one takes the statements out"
+INTAKE = "four statements and a decision stand beside one statement; the next line but one takes the statements out"
 COLD = "on a busy machine every turn starts with cold caches, which costs more code more"
 SEARCH = "twenty facts nobody searched before are read into words, in four languages and with their topics; the second time they are known"
 HTTP = "the durable note is written in the same request; the others write nothing"
