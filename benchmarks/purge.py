@@ -5,7 +5,10 @@ In: the server. Out: how long, at what cost, and what others waited meanwhile.
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +35,51 @@ INSERT INTO bench_purge SELECT * FROM memory_portal_memoryfact;
 class Purged:
     targets: Sequence[Target]
     text: str
+
+
+SWEEP = """
+import json, sys, time
+import django
+django.setup()
+from django.db import connection
+from django.utils import timezone
+from benchmarks import meter
+from memory_portal import store
+connection.ensure_connection()
+pids = [connection.connection.info.backend_pid]
+print("ready", flush=True)
+sys.stdin.readline()
+cpu, own = meter.seconds(pids), time.process_time()
+facts = store.sweep(now=timezone.now())["facts"]
+print(json.dumps([facts, meter.seconds(pids) - cpu + time.process_time() - own]), flush=True)
+"""
+
+
+class Sweeper:
+    """A process of its own, as in life: who reads and writes meanwhile waits for locks, not for its Python."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", SWEEP],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ground.ROOT,
+        )
+        self.heard()
+
+    def heard(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def sweep(self) -> tuple[int, float]:
+        """How many facts went, and at how many seconds of processor time, the database's included."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        facts, cpu = json.loads(self.heard())
+        self.process.wait()
+        return facts, cpu
 
 
 class Others:
@@ -63,23 +111,11 @@ class Others:
         return self.waits
 
 
-def backend() -> int:
-    """The database's process for this thread of Django's."""
-    from django.db import connection
-
-    connection.ensure_connection()
-    return int(connection.connection.info.backend_pid)
-
-
 def p99(waits: Sequence[float]) -> float:
     return sorted(waits)[int(len(waits) * 0.99)] * 1e3 if waits else 0.0
 
 
 def measured(server: ground.Server, customers: int, rounds: int) -> Purged:
-    from django.utils import timezone
-
-    from memory_portal import store
-
     rows = []
     figures: dict[str, list[tuple[float, float, float, float, float, float]]] = {"ours": [], "one DELETE": []}
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -96,15 +132,17 @@ def measured(server: ground.Server, customers: int, rounds: int) -> Purged:
                 connection.execute(statement)
             connection.execute(tenth.format("bench_purge"), [theirs])
             connection.execute("VACUUM (ANALYZE) bench_purge")
-            remove = lambda: connection.execute("DELETE FROM bench_purge WHERE expires_at <= now()").rowcount  # noqa: E731
-            figures["one DELETE"].append(watched(server, connection.info.backend_pid, "bench_purge", ids, remove))
+
+            def remove() -> tuple[int, float]:
+                pids, own = [connection.info.backend_pid], time.thread_time()
+                cpu = meter.seconds(pids)
+                facts = connection.execute("DELETE FROM bench_purge WHERE expires_at <= now()").rowcount
+                return facts, meter.seconds(pids) - cpu + time.thread_time() - own
+
+            figures["one DELETE"].append(watched(server, "bench_purge", ids, remove))
             due = connection.execute(tenth.format("memory_portal_memoryfact"), [theirs]).rowcount
             connection.execute("VACUUM (ANALYZE) memory_portal_memoryfact")
-            figures["ours"].append(
-                watched(
-                    server, backend(), "memory_portal_memoryfact", ids, lambda: store.sweep(now=timezone.now())["facts"]
-                )
-            )
+            figures["ours"].append(watched(server, "memory_portal_memoryfact", ids, Sweeper().sweep))
             print(
                 f"purge {number}: {due:,} due, ours {figures['ours'][-1][0]:.1f} s, one DELETE {figures['one DELETE'][-1][0]:.1f} s",
                 flush=True,
@@ -161,15 +199,14 @@ def measured(server: ground.Server, customers: int, rounds: int) -> Purged:
 
 
 def watched(
-    server: ground.Server, backend: int, table: str, ids: Sequence[int], act: Callable[[], int]
+    server: ground.Server, table: str, ids: Sequence[int], act: Callable[[], tuple[int, float]]
 ) -> tuple[float, float, float, float, float, float]:
     quiet = Others(server.url, table, ids)
     time.sleep(3)
     before = quiet.stop()
     others = Others(server.url, table, ids)
-    cpu, own, began = meter.seconds([backend]), time.thread_time(), time.perf_counter()
-    facts = act()
+    began = time.perf_counter()
+    facts, spent = act()
     seconds = time.perf_counter() - began
-    spent = meter.seconds([backend]) - cpu + time.thread_time() - own
     waits = others.stop()
     return seconds, spent, facts, p99(before["read"]), p99(waits["read"]), max(waits["write"], default=0.0) * 1e3
