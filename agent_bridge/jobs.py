@@ -361,8 +361,9 @@ def on_withdrawn(
     jobs = ExtractionJob.objects.filter(customer=customer_id)
     if what != "forgotten":
         return jobs.filter(state__in=(*OPEN, JobState.PARKED)).update(**_ended(JobState.DISCARDED, what, now))
-    waiting = list(jobs.exclude(turns=[]).select_for_update())
-    needles = [_needle(text) for text in texts if text] if waiting else []
+    said = [text for text in texts if text]
+    waiting = list(jobs.exclude(turns=[]).select_for_update()) if said else []
+    needles = [_needle(text) for text in said] if waiting else []
     for job in waiting:
         blanked = [turn | {"text": _blanked(turn["text"], needles)} for turn in job.turns]
         if blanked != job.turns:

@@ -99,9 +99,6 @@ class FactQuerySet(models.QuerySet["MemoryFact"]):
         """Not yet expired at `now`; a frozen fact is live, though served to nobody."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now))
 
-    def expired(self, now: datetime) -> FactQuerySet:
-        return self.filter(expires_at__lte=now)
-
 
 class Statement(models.Model):
     """What a fact and a proposal share: what was said, by whom, where."""
